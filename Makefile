@@ -1,0 +1,119 @@
+# Every target starts from a bare clone: Python >= 3.11 and make are all it takes.
+# Works with GNU make 3.81 and a POSIX shell. `make help` lists the targets.
+
+PYTHON ?= python3
+VENV   ?= .venv
+PORT   ?= 8000
+
+BIN      := $(VENV)/bin
+DONE     := $(VENV)/done
+HTML     := _build/html
+NOTEBOOK_FOLDERS := $(wildcard book labs)
+
+# Kernels read this folder instead of the user's own, so no personal start-up file changes an output.
+export IPYTHONDIR := $(CURDIR)/$(VENV)/ipython
+export JUPYTER_PLATFORM_DIRS := 1
+export JUPYTER_PREFER_ENV_PATH := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONUTF8 := 1
+
+# $(call step,NAME,COMMAND) runs COMMAND under a heading and names the step if it fails.
+define step
+@printf '\n== %s\n' '$(1)'; $(2) || { rc=$$?; printf '\nFAILED: %s (exit %s)\n' '$(1)' "$$rc" >&2; exit $$rc; }
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint types unit conform nbval book serve lab notebooks browser format lock clean distclean
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@printf '\n  Variables: PYTHON=%s  VENV=%s  PORT=%s\n' '$(PYTHON)' '$(VENV)' '$(PORT)'
+
+# --- set-up: a stamp is written only after its step succeeded, so an interrupted run resumes -----
+
+$(DONE)/venv:
+	@command -v $(PYTHON) >/dev/null 2>&1 && $(PYTHON) -c '' || { \
+	  echo 'error: PYTHON=$(PYTHON) does not run; fix: make PYTHON=/path/to/python3.11' >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: $(PYTHON) is $$($(PYTHON) -V 2>&1); this project needs Python 3.11 or newer;" \
+	    'fix: make PYTHON=/path/to/python3.11' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo 'error: $(PYTHON) cannot make virtual environments (no venv or ensurepip);' \
+	    'fix: install them (Debian, Ubuntu: apt-get install python3-venv)' >&2; exit 1; }
+	$(call step,virtual environment in $(VENV),$(PYTHON) -m venv $(VENV))
+	@mkdir -p $(DONE) $(IPYTHONDIR)/profile_default
+	@echo 'c = get_config(); c.IPKernelApp.log_level = 40' \
+	  > $(IPYTHONDIR)/profile_default/ipython_kernel_config.py
+	@touch $@
+
+$(DONE)/requirements: requirements.txt $(DONE)/venv
+	$(call step,pinned requirements,$(BIN)/python -m pip install --quiet --progress-bar on -r requirements.txt)
+	@touch $@
+
+$(DONE)/package: pyproject.toml $(DONE)/requirements
+	$(call step,the package,$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .)
+	@touch $@
+
+setup: $(DONE)/package  ## Make .venv with the pinned requirements and the package
+
+# --- checks ---------------------------------------------------------------------------------------
+
+test: lint types unit conform nbval  ## Run everything that validates
+	@printf '\nmake test: all steps passed\n'
+
+lint: setup  ## ruff: rules and layout
+	$(call step,ruff check,$(BIN)/ruff check .)
+	$(call step,ruff format,$(BIN)/ruff format --check .)
+
+types: setup  ## mypy --strict over src/
+	$(call step,mypy,$(BIN)/mypy)
+
+unit: setup  ## pytest over tests/
+	$(call step,pytest,$(BIN)/pytest)
+
+conform: setup  ## Replay the recordings of the real engines
+	$(call step,conformance: vLLM,$(BIN)/kvsched conform tests/golden/vllm)
+
+nbval: setup  ## Compare every stored notebook output with a fresh run
+	$(call step,strict nbval,$(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
+	  --nbval-sanitize-with tests/nbval.cfg $(NOTEBOOK_FOLDERS))
+
+browser: $(HTML)/index.html  ## Open every built page in a real browser (needs node and Chromium)
+	$(call step,browser packages,npm --prefix tests/browser ci --no-audit --no-fund)
+	$(call step,browser tests,npm --prefix tests/browser test)
+
+# --- the book -------------------------------------------------------------------------------------
+
+book: setup  ## Build the book into _build/html, warnings are errors
+	$(call step,execution cache,$(BIN)/python -m kvsched.book.cache)
+	$(call step,jupyter-book,$(BIN)/jupyter-book build --all -W --keep-going -n .)
+
+$(HTML)/index.html:
+	$(MAKE) book
+
+serve: $(HTML)/index.html  ## Serve the built book on localhost
+	@echo 'The book: http://localhost:$(PORT)/  (Ctrl-C ends)'
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(HTML) $(PORT)
+
+lab: setup  ## Open JupyterLab on the notebooks
+	$(BIN)/jupyter lab
+
+notebooks: setup  ## Re-execute the notebooks, store text outputs, list unexplained numerals
+	$(call step,notebooks,$(BIN)/python -m kvsched.book.notebooks $(NOTEBOOK_FOLDERS))
+
+# --- upkeep ---------------------------------------------------------------------------------------
+
+format: setup  ## Apply ruff's layout and safe fixes
+	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+lock:  ## Recompile requirements.txt (needs uv on the PATH)
+	uv pip compile requirements.in --output-file requirements.txt --upgrade --universal \
+	  --python-version 3.11 --no-emit-package kvsched --no-emit-index-url --no-annotate --no-header
+	echo 'torch==2.13.0' >> requirements.txt
+
+clean:  ## Remove what was built, keep .venv
+	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage tests/browser/node_modules
+	find src tests book labs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean  ## Remove .venv as well
+	rm -rf $(VENV)

@@ -1,0 +1,1 @@
+"""The book machine: what turns notebooks and this package into pages, and keeps both honest."""

@@ -1,0 +1,1 @@
+"""Recordings of the real engines, and whether our schedulers decide as they did."""

@@ -1,0 +1,126 @@
+"""One JSON document from a file, gzip'd or plain, read strictly: what is unclear is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+import stat
+import zlib
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from kvsched.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAX_BYTES = 256 * 2**20
+"""The most text a document may hold, after decompression; the largest recording has 4 MiB."""
+
+_CHUNK = 2**20
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def place(path: Path) -> str:
+    """The path as error messages show it: always one printable line."""
+    text = str(path)
+    return text if text.isprintable() else ascii(text)
+
+
+def read(path: Path) -> Any:
+    """The JSON value in ``path``; a name that ends in ``.gz`` means gzip.
+
+    Refused: numbers JSON has no word for, a key given twice in one object, text that is not UTF-8
+    or could not be written back as UTF-8, more than MAX_BYTES.
+    """
+    try:
+        return _parse(_text(_bytes(path)))
+    except InputError as error:
+        raise error.inside(place(path)) from None
+
+
+def _bytes(path: Path) -> bytes:
+    """The file's content, decompressed, never more than MAX_BYTES of it in memory."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError("file", "a folder without recordings", "give a .json.gz or .json file")
+        if not stat.S_ISREG(mode):
+            raise InputError("file", "not a regular file", "give a .json.gz or .json file")
+        zipped = path.name.endswith(".gz")
+        with gzip.open(path) if zipped else path.open("rb") as stream:
+            data = bytearray()
+            while chunk := stream.read(_CHUNK):
+                data += chunk
+                if len(data) > MAX_BYTES:
+                    limit = f"more than {MAX_BYTES} bytes of text"
+                    raise InputError("file", limit, "record shorter runs, one case a file")
+            return bytes(data)
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise InputError("gzip", f"corrupt data ({error})", "copy or record it again") from None
+    except EOFError:
+        raise InputError("gzip", "the data stops early", "copy or record it again") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise InputError("file", f"cannot be read ({reason})", "check the path") from None
+
+
+def _text(data: bytes) -> str:
+    if not data:
+        raise InputError("file", "empty", "copy or record it again")
+    if data.startswith(b"\x1f\x8b"):
+        raise InputError("file", "gzip data in a file not named .gz", "name it .json.gz")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        found = f"not UTF-8 text (0x{data[error.start]:02x})"
+        raise InputError(f"byte {error.start}", found, "write JSON as UTF-8") from None
+
+
+def _parse(text: str) -> Any:
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_once, parse_float=_finite, parse_constant=_no_constant
+        )
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise InputError(where, f"not JSON ({error.msg})", "copy or record it again") from None
+    except RecursionError:
+        raise InputError("file", "nested too deeply", "give a recording") from None
+    except UnicodeEncodeError as error:
+        found = f"half a surrogate pair ({error.object[error.start]!a})"
+        raise InputError("file", found, "write whole characters") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("file", "an integer of thousands of digits", "give a recording") from None
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The pairs of one object as a dict, if no key comes twice."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                found = f"key {json.dumps(key)} twice in one object"
+                raise InputError("file", found, "keep one of them")
+            seen.add(key)
+    return value
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise InputError("file", f"number {text[:40]}", "write a number a 64-bit float can hold")
+    return number
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise InputError("file", f"{text} is not a JSON number", "write a finite number")

@@ -1,1 +1,15 @@
-"""Recordings of the real engines, and whether our schedulers decide as they did."""
+"""Replaying recordings of the real engines and comparing every field of every step."""
+
+from kvsched.conform.compare import CaseResult, Divergence, check, compare
+from kvsched.conform.recording import Recording, find, load, resolve
+
+__all__ = [
+    "CaseResult",
+    "Divergence",
+    "Recording",
+    "check",
+    "compare",
+    "find",
+    "load",
+    "resolve",
+]

@@ -1,0 +1,123 @@
+"""The one contract every scheduler keeps: what it is asked, and what it answers.
+
+``add`` and ``abort`` change who is waiting, ``schedule`` decides one step, ``update`` takes in
+what the device returned. A beginner's scheduler needs ``add``, ``schedule``, ``update`` and
+``has_work``; a plan needs no more than ``Plan({request_id: token_count})``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from kvsched.request import Request
+
+# The tests that can refuse, by the name a denial carries.
+TOKEN = "token"
+SLOT = "slot"
+BLOCK = "block"
+WATERMARK = "watermark"
+WHOLE_SEQUENCE = "whole-sequence"
+RESERVED = "reserved"
+RESERVATION = "reservation"
+DRAINING = "draining"
+POLICY = "policy"
+
+
+class Denial(NamedTuple):
+    """A refusal: which test bound, and both sides of its inequality ``asked > limit``.
+
+    ``need``: what the request wants (blocks, tokens or slots). ``cached``: prefix-hit blocks
+    lying in the free queue, which taking would remove from it. ``headroom``: blocks the
+    watermark keeps back. ``free``: what there is; ``reserved``: what of it is spoken for.
+    """
+
+    id: str
+    test: str
+    need: int
+    cached: int = 0
+    headroom: int = 0
+    free: int = 0
+    reserved: int = 0
+
+    @property
+    def asked(self) -> int:
+        """Left side of the inequality."""
+        return self.need + self.cached + self.headroom
+
+    @property
+    def limit(self) -> int:
+        """Right side of the inequality."""
+        return self.free - self.reserved
+
+    @property
+    def of_allocator(self) -> bool:
+        """Did the block allocator refuse (as against a budget or a rule)?"""
+        return self.test in (BLOCK, WATERMARK, WHOLE_SEQUENCE, RESERVED)
+
+
+class Row(NamedTuple):
+    """One request's part of a pass: tokens ``start`` to ``start + count - 1``, in ``blocks``."""
+
+    id: str
+    start: int
+    count: int
+    blocks: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Plan:
+    """One step's decision. ``scheduled`` maps request id to token count, in scheduling order.
+
+    ``sampling``: ids whose pass ends at their last token, so that a token comes back; None means
+    all of them. ``admitted``, ``resumed``, ``victims``: ids in the order chosen. ``kind``: the
+    kind of pass (vLLM runs only ``mixed`` ones). ``rows`` is read off the scheduler's tables, so
+    it holds until this plan's ``update`` and no longer.
+    """
+
+    scheduled: dict[str, int] = field(default_factory=dict)
+    sampling: list[str] | None = None
+    admitted: list[str] = field(default_factory=list)
+    resumed: list[str] = field(default_factory=list)
+    victims: list[str] = field(default_factory=list)
+    denials: list[Denial] = field(default_factory=list)
+    kind: str = "mixed"
+    read_rows: Callable[[Plan], list[Row]] | None = None
+
+    @property
+    def rows(self) -> list[Row]:
+        """The pass, row by row; empty for a scheduler that keeps no blocks."""
+        return self.read_rows(self) if self.read_rows is not None else []
+
+
+@dataclass(slots=True)
+class Result:
+    """What the device returned for a plan: the sampled tokens of each request."""
+
+    tokens: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+
+class Executor(Protocol):
+    """Runs a plan and returns its result."""
+
+    def __call__(self, plan: Plan) -> Result: ...
+
+
+class Scheduler(Protocol):
+    """What the engine loop calls. Times are integers: ticks or nanoseconds."""
+
+    def add(self, request: Request) -> Denial | None:
+        """Take a request in; a denial says it was turned away at the door."""
+
+    def abort(self, request_id: str) -> None:
+        """Forget a request; an unknown or finished id has no effect."""
+
+    def schedule(self, now: int) -> Plan:
+        """Decide one step."""
+
+    def update(self, plan: Plan, result: Result) -> None:
+        """Take in a plan's result."""
+
+    def has_work(self) -> bool:
+        """Is any request unfinished?"""

@@ -1,0 +1,32 @@
+"""The default executor: a script in place of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kvsched.contract import Plan, Result
+
+
+class ScriptedExecutor:
+    """Samples token ``first_token[id] + k`` as the k-th output of a request, k from 0.
+
+    The count is kept across preemption, as the client's is. Ids without an entry start at
+    ``first_token[""]``, or at 1,000,000.
+    """
+
+    def __init__(self, first_token: Mapping[str, int] | None = None) -> None:
+        self.first_token = dict(first_token or {})
+        self.default = self.first_token.get("", 1_000_000)
+        self.next_token: dict[str, int] = {}
+
+    def __call__(self, plan: Plan) -> Result:
+        sampling = plan.scheduled if plan.sampling is None else plan.sampling
+        next_token = self.next_token
+        tokens = {}
+        for request_id in sampling:
+            token = next_token.get(request_id)
+            if token is None:
+                token = self.first_token.get(request_id, self.default)
+            next_token[request_id] = token + 1
+            tokens[request_id] = (token,)
+        return Result(tokens)

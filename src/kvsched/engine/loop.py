@@ -1,0 +1,157 @@
+"""The one loop: due events in, a plan out, its result back, until nothing is left or nothing moves.
+
+``lag`` is the depth of the batch queue less one: 0 updates each plan before the next is made,
+1 schedules step k + 1 while step k still runs (vLLM 0.28.0 v1/engine/core.py:624).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kvsched.clock import Clock, Ticks
+from kvsched.contract import Executor, Plan, Result, Scheduler
+from kvsched.engine.executor import ScriptedExecutor
+from kvsched.log import Log, Refuse
+from kvsched.workload import Arrival, Door, WorkloadEvent, in_order
+
+PATIENCE = 1000
+"""Steps without progress after which a run is called stuck."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended.
+
+    ``verdict``: ``all_done``; ``deadlock`` (nothing is scheduled any more) or ``livelock``
+    (passes run and nothing of them is kept); ``horizon`` (the step limit). ``cycle``: the
+    requests still in the scheduler with the blocks each holds, when it is stuck.
+    """
+
+    verdict: str
+    steps: int
+    now: int
+    cycle: dict[str, int] = field(default_factory=dict)
+
+
+class Engine:
+    """A scheduler with its workload, clock and executor, advanced one step at a time."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        workload: Iterable[WorkloadEvent],
+        log: Log,
+        clock: Clock | None = None,
+        executor: Executor | None = None,
+        lag: int = 0,
+        door: Door | None = None,
+    ) -> None:
+        self.scheduler = scheduler
+        self.calendar = deque(in_order(workload))
+        self.log = log
+        self.clock = clock if clock is not None else Ticks()
+        self.executor = executor if executor is not None else ScriptedExecutor()
+        self.lag = lag
+        self.door = door
+        self.batches: deque[tuple[Plan, Result]] = deque()
+        self.now = 0
+        self.steps = 0
+
+    def deliver_due(self) -> int:
+        """Hand over every event whose time has come; how many there were."""
+        due = 0
+        while self.calendar and self.calendar[0].at <= self.now:
+            event = self.calendar.popleft()
+            due += 1
+            if isinstance(event, Arrival):
+                denial = self.door.check(event.request) if self.door is not None else None
+                denial = denial or self.scheduler.add(event.request)
+                if denial is not None:
+                    self.log.add(Refuse(denial))
+            else:
+                self.scheduler.abort(event.id)
+        return due
+
+    def step(self) -> Plan:
+        """Deliver, schedule, execute; update the oldest batch once the queue is full."""
+        self.log.begin(self.steps, self.now)
+        self.deliver_due()
+        plan = self.scheduler.schedule(self.now)
+        self.batches.append((plan, self.executor(plan)))
+        self.now += self.clock.duration(plan)
+        self.steps += 1
+        full = len(self.batches) > self.lag
+        if full or not (plan.scheduled or self.scheduler.has_work()):
+            self.scheduler.update(*self.batches.popleft())
+        return plan
+
+    @property
+    def done(self) -> bool:
+        """No event to come, no request unfinished, no batch in flight."""
+        return not (self.calendar or self.batches or self.scheduler.has_work())
+
+
+def run(
+    scheduler: Scheduler,
+    workload: Iterable[WorkloadEvent],
+    log: Log,
+    clock: Clock | None = None,
+    executor: Executor | None = None,
+    lag: int = 0,
+    door: Door | None = None,
+    max_steps: int | None = None,
+) -> Outcome:
+    """Run a workload to its end and say how it ended.
+
+    A run always ends: once no event is to come, PATIENCE steps that neither deliver a token nor
+    bring any request further than it ever was are a deadlock or a livelock.
+    """
+    engine = Engine(scheduler, workload, log, clock, executor, lag, door)
+    progress = _Progress(log)
+    while not engine.done:
+        if max_steps is not None and engine.steps >= max_steps:
+            return Outcome("horizon", engine.steps, engine.now)
+        if not (scheduler.has_work() or engine.batches):
+            engine.now = max(engine.now, engine.calendar[0].at)
+        plan = engine.step()
+        progress.see(plan, bool(engine.calendar))
+        if progress.idle_steps >= PATIENCE:
+            return Outcome(progress.verdict, engine.steps, engine.now, _holdings(scheduler))
+    return Outcome("all_done", engine.steps, engine.now)
+
+
+class _Progress:
+    """Tokens delivered, plus how far each request ever got, plus events still due."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.delivered = 0
+        self.furthest: dict[str, int] = {}
+        self.idle_steps = 0
+        self.verdict = "deadlock"
+
+    def see(self, plan: Plan, events_due: bool) -> None:
+        """Count a step in which nothing was gained; any gain starts the count again."""
+        if self.log.delivered > self.delivered or events_due or self._further(plan):
+            self.delivered = self.log.delivered
+            self.idle_steps = 0
+            self.verdict = "deadlock"
+            return
+        self.idle_steps += 1
+        if plan.scheduled:
+            self.verdict = "livelock"
+
+    def _further(self, plan: Plan) -> bool:
+        gained = False
+        for row in plan.rows:
+            if row.start + row.count > self.furthest.get(row.id, 0):
+                self.furthest[row.id] = row.start + row.count
+                gained = True
+        return gained
+
+
+def _holdings(scheduler: Scheduler) -> dict[str, int]:
+    holdings = getattr(scheduler, "holdings", None)
+    return dict(holdings()) if holdings is not None else {}

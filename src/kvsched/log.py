@@ -1,0 +1,234 @@
+"""The event log: the only thing a run leaves behind.
+
+Events are facts, small and few: a decode step that takes no block leaves none. ``steps.py``
+rebuilds every step from them. An event's place is (step, phase), stamped when it is added; the
+order of the list is the order in which things happened.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from kvsched.contract import Denial
+
+
+class Phase(IntEnum):
+    """The three parts of a step, in order."""
+
+    ARRIVALS = 0
+    SCHEDULE = 1
+    UPDATE = 2
+
+
+class Arrive(NamedTuple):
+    """A request enters ``queue`` with this status."""
+
+    id: str
+    num_prompt_tokens: int
+    max_tokens: int
+    priority: int
+    arrival_time: int
+    status: str
+    queue: str
+
+
+class Admit(NamedTuple):
+    """A waiting request starts to run: ``tokens`` now, after ``computed`` found or loaded.
+
+    Of those, ``own_hits`` tokens were read from blocks this request itself had filled before it
+    was preempted, ``shared_hits`` from blocks others filled.
+    """
+
+    id: str
+    tokens: int
+    computed: int
+    own_hits: int
+    shared_hits: int
+
+
+class Resume(Admit):
+    """As Admit, for a request that was preempted before."""
+
+
+class Chunk(NamedTuple):
+    """A running request that is still prefilling computes ``tokens`` in this step."""
+
+    id: str
+    tokens: int
+
+
+class Idle(NamedTuple):
+    """Running requests that compute nothing in this step."""
+
+    ids: tuple[str, ...]
+
+
+class Allocate(NamedTuple):
+    """Blocks appended to a request's table: ``hits`` found in the cache, then ``blocks`` taken."""
+
+    id: str
+    hits: tuple[int, ...]
+    blocks: tuple[int, ...]
+
+
+class Evict(NamedTuple):
+    """Cached blocks that lost their content because ``by`` took them."""
+
+    by: str
+    blocks: tuple[int, ...]
+
+
+class Cache(NamedTuple):
+    """Blocks of ``id`` that carry a hash from now on."""
+
+    id: str
+    blocks: tuple[int, ...]
+
+
+class Free(NamedTuple):
+    """Blocks ``id`` gave back that nobody else holds.
+
+    ``front`` now stands at the head of the free queue, ``back`` at its end, each in this order.
+    """
+
+    id: str
+    front: tuple[int, ...]
+    back: tuple[int, ...]
+
+
+class Deny(NamedTuple):
+    """A waiting request is refused; written when first so or when a number changed."""
+
+    denial: Denial
+
+
+class Undeny(NamedTuple):
+    """The standing denial of ``id`` no longer stands."""
+
+    id: str
+
+
+class Preempt(NamedTuple):
+    """A running request is thrown out because ``denial.id`` could not get its blocks.
+
+    ``tokens_lost``: computed tokens it held; ``refunded``: tokens of this step's pass taken back;
+    ``free_before``, ``free_after``: blocks in the free queue; ``count``: its preemptions so far.
+    """
+
+    id: str
+    denial: Denial
+    tokens_lost: int
+    refunded: int
+    free_before: int
+    free_after: int
+    count: int
+
+
+class Finish(NamedTuple):
+    """A request ends; ``status`` is the engine's name for how."""
+
+    id: str
+    status: str
+    reason: str
+
+
+class Abort(NamedTuple):
+    """A client gave up; ``status`` before that, None if the id was unknown or finished."""
+
+    id: str
+    status: str | None
+
+
+class Refuse(NamedTuple):
+    """A request was turned away at the door."""
+
+    denial: Denial
+
+
+Event = (
+    Arrive
+    | Admit
+    | Resume
+    | Chunk
+    | Idle
+    | Allocate
+    | Evict
+    | Cache
+    | Free
+    | Deny
+    | Undeny
+    | Preempt
+    | Finish
+    | Abort
+    | Refuse
+)
+
+MILESTONES: frozenset[type] = frozenset({Arrive, Admit, Resume, Preempt, Finish, Abort, Refuse})
+
+
+class Entry(NamedTuple):
+    """An event in its place."""
+
+    step: int
+    phase: Phase
+    event: Event
+
+
+class Level(IntEnum):
+    """How much a log keeps."""
+
+    METRICS = 0
+    """Milestones of requests and counters; steps cannot be rebuilt."""
+    EVENTS = 1
+    """Every event."""
+
+
+class Log:
+    """Where a scheduler writes. ``engine``, ``version`` and ``config`` say whose log it is.
+
+    The engine loop stamps the step and its start time; the scheduler says which phase it is in.
+    ``delivered`` counts the tokens handed to clients.
+    """
+
+    __slots__ = (
+        "config",
+        "delivered",
+        "engine",
+        "entries",
+        "level",
+        "phase",
+        "step",
+        "times",
+        "version",
+    )
+
+    def __init__(self, level: Level = Level.EVENTS) -> None:
+        self.level = level
+        self.engine = ""
+        self.version = ""
+        self.config: dict[str, Any] = {}
+        self.entries: list[Entry] = []
+        self.times: list[int] = []
+        self.step = 0
+        self.phase = Phase.ARRIVALS
+        self.delivered = 0
+
+    def head(self, engine: str, version: str, config: dict[str, Any]) -> None:
+        """Say whose decisions follow."""
+        self.engine, self.version, self.config = engine, version, config
+
+    def begin(self, step: int, now: int) -> None:
+        """Start a step at time ``now``. Steps are numbered without gaps."""
+        self.step = step
+        self.phase = Phase.ARRIVALS
+        self.times.append(now)
+
+    def add(self, event: Event) -> None:
+        """Write one event in the present step and phase."""
+        if self.level or type(event) in MILESTONES:
+            self.entries.append(Entry(self.step, self.phase, event))
+
+    def of(self, *kinds: type) -> list[Entry]:
+        """The entries whose event is of one of these kinds, in order."""
+        return [entry for entry in self.entries if type(entry.event) in kinds]

@@ -1,0 +1,9 @@
+"""A scheduler that decides as vLLM 0.28.0's V1 scheduler does."""
+
+from kvsched.vllm.config import Config
+from kvsched.vllm.scheduler import Scheduler
+
+ENGINE = "vllm"
+VERSION = "0.28.0"
+
+__all__ = ["ENGINE", "VERSION", "Config", "Scheduler"]

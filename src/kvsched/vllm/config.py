@@ -1,0 +1,102 @@
+"""The scheduler's knobs, by vLLM's own names and with vLLM 0.28.0's defaults and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from kvsched.errors import InputError
+
+POLICIES = ("fcfs", "priority")
+LIMIT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One scheduler's configuration.
+
+    ``num_gpu_blocks`` counts the null block, so ``num_gpu_blocks - 1`` are usable.
+    ``max_num_batched_tokens`` is the token budget of a step, ``max_num_seqs`` the slots.
+    ``watermark`` is a fraction of ``num_gpu_blocks``. ``long_prefill_token_threshold`` 0 is off.
+    ``scheduler_reserve_full_isl``: admit only if the whole sequence fits (config/scheduler.py:130).
+
+    Raises InputError naming the field for any value vLLM would refuse.
+    """
+
+    num_gpu_blocks: int
+    block_size: int = 16
+    max_num_seqs: int = 256
+    max_num_batched_tokens: int = 8192
+    max_model_len: int = 8192
+    policy: str = "fcfs"
+    watermark: float = 0.0
+    enable_prefix_caching: bool = True
+    enable_chunked_prefill: bool = True
+    long_prefill_token_threshold: int = 0
+    scheduler_reserve_full_isl: bool = True
+
+    def __post_init__(self) -> None:
+        _check_types(self)
+        _range(self, "num_gpu_blocks", 2, "block 0 is the null block, so 2 is the smallest pool")
+        _range(self, "block_size", 1, "use a positive number of tokens, usually 16")
+        _range(self, "max_num_seqs", 1, "use a positive number of slots")
+        _range(self, "max_model_len", 1, "use a positive number of tokens")
+        _range(self, "long_prefill_token_threshold", 0, "use 0 to switch it off")
+        if self.policy not in POLICIES:
+            raise InputError("policy", f"unknown policy {self.policy!r}", "use fcfs or priority")
+        if not 0 <= self.watermark < 1:
+            raise InputError(
+                "watermark", f"{self.watermark} is not in [0, 1)", "use a fraction such as 0.02"
+            )
+        if self.max_num_batched_tokens < self.max_num_seqs:  # config/scheduler.py:263
+            raise InputError(
+                "max_num_batched_tokens",
+                f"{self.max_num_batched_tokens} is below max_num_seqs {self.max_num_seqs}",
+                "raise it, or lower max_num_seqs",
+            )
+        if not self.enable_chunked_prefill and self.max_num_batched_tokens < self.max_model_len:
+            raise InputError(  # config/scheduler.py:250
+                "max_num_batched_tokens",
+                f"{self.max_num_batched_tokens} is below max_model_len {self.max_model_len} "
+                "with chunked prefill off",
+                "raise it, or set enable_chunked_prefill",
+            )
+        if self.long_prefill_token_threshold > self.max_model_len:  # config/scheduler.py:278
+            raise InputError(
+                "long_prefill_token_threshold",
+                f"{self.long_prefill_token_threshold} is above max_model_len {self.max_model_len}",
+                "lower it, or use 0 to switch it off",
+            )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Config:
+        """Build from a mapping; InputError names an unknown or a missing key."""
+        known = [f.name for f in fields(cls)]
+        for key in values:
+            if key not in known:
+                raise InputError(key, "unknown configuration key", f"known: {', '.join(known)}")
+        if "num_gpu_blocks" not in values:
+            raise InputError("num_gpu_blocks", "missing", "give the number of KV blocks")
+        return cls(**values)
+
+    @property
+    def watermark_blocks(self) -> int:
+        """Blocks kept back at admission: truncated, null block counted (kv_cache_manager.py:174)."""
+        return int(self.watermark * self.num_gpu_blocks)
+
+
+def _check_types(config: Config) -> None:
+    for f in fields(Config):
+        value = getattr(config, f.name)
+        kinds: tuple[type, ...] = {"int": (int,), "float": (int, float), "bool": (bool,)}.get(
+            str(f.type), (str,)
+        )
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise InputError(f.name, f"{value!r} is not of type {f.type}", f"give a {f.type}")
+
+
+def _range(config: Config, name: str, low: int, fix: str) -> None:
+    value = getattr(config, name)
+    if not low <= value <= LIMIT:
+        raise InputError(name, f"{value} is not between {low} and {LIMIT}", fix)

@@ -1,0 +1,131 @@
+"""Who holds which blocks: prefix lookup, allocation (predicate, then commit), and giving back.
+
+vLLM 0.28.0 v1/core/kv_cache_manager.py and single_type_kv_cache_manager.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from kvsched.contract import BLOCK, WATERMARK, WHOLE_SEQUENCE, Denial
+from kvsched.log import Allocate, Cache, Evict, Free, Log
+from kvsched.vllm.block_pool import BlockPool
+from kvsched.vllm.config import Config
+from kvsched.vllm.state import RequestState
+
+
+class KVCacheManager:
+    """The allocator. A refusal is a Denial and changes nothing; None means it was done."""
+
+    def __init__(self, config: Config, log: Log) -> None:
+        self.config = config
+        self.block_size = config.block_size
+        self.log = log
+        self.pool = BlockPool(config.num_gpu_blocks)
+
+    def get_computed_blocks(self, r: RequestState) -> list[int]:
+        """Cached blocks that hold the longest known prefix of ``r``.
+
+        At most floor((tokens - 1) / block_size) of them, so that the last token is always
+        computed and gives the next one.
+        """
+        hits: list[int] = []
+        most = (r.num_tokens - 1) // self.block_size
+        for block_hash in islice(r.block_hashes, most):
+            block = self.pool.lookup(block_hash)
+            if block is None:
+                break
+            hits.append(block)
+        return hits
+
+    def grow(
+        self, r: RequestState, num_new_tokens: int, headroom: Callable[[RequestState], int]
+    ) -> Denial | None:
+        """Blocks for a running request's next tokens; most steps need none."""
+        size = self.block_size
+        end = r.num_computed_tokens + num_new_tokens
+        held = len(r.block_table)
+        if end > held * size:
+            need = -(-end // size) - held
+            free, keep = len(self.pool.free), headroom(r)
+            if need + keep > free:
+                return Denial(r.id, BLOCK, need, headroom=keep, free=free)
+            self._append(r, (), need)
+        if end // size > r.num_cached_blocks:
+            self._cache_full_blocks(r, end)
+        return None
+
+    def admit(
+        self, r: RequestState, num_new_tokens: int, hits: Sequence[int], headroom: int
+    ) -> Denial | None:
+        """Blocks for a waiting request: first the whole-sequence gate, then this chunk.
+
+        Hit blocks nobody holds lie in the free queue and would leave it, so they count as demand.
+        """
+        config = self.config
+        size = self.block_size
+        have = len(r.block_table) + len(hits)
+        end = min(r.num_computed_tokens + len(hits) * size + num_new_tokens, config.max_model_len)
+        cached = sum(1 for block in hits if self.pool.ref_cnt[block] == 0)
+        if config.scheduler_reserve_full_isl:  # kv_cache_manager.py:475-491
+            whole = -(-min(r.num_tokens, config.max_model_len) // size)
+            denial = self._refusal(r, WHOLE_SEQUENCE, whole - have, cached, headroom)
+            if denial is not None:
+                return denial
+        need = max(0, -(-end // size) - have)
+        denial = self._refusal(r, BLOCK, need, cached, headroom)
+        if denial is not None:
+            return denial
+        r.num_cached_blocks = have
+        self._append(r, hits, need)
+        self._cache_full_blocks(r, end)
+        return None
+
+    def free(self, r: RequestState) -> None:
+        """Take the whole table back; blocks keep their hashes and can still be found."""
+        front, back = self.pool.release(r.block_table)
+        r.block_table = []
+        r.num_cached_blocks = 0
+        if front or back:
+            self.log.add(Free(r.id, tuple(front), tuple(back)))
+
+    def _refusal(
+        self, r: RequestState, test: str, need: int, cached: int, headroom: int
+    ) -> Denial | None:
+        """The test's denial, named ``watermark`` where only the head-room makes it fail."""
+        need = max(0, need)
+        free = len(self.pool.free)
+        if need + cached + headroom <= free:
+            return None
+        binding = WATERMARK if need + cached <= free else test
+        return Denial(r.id, binding, need, cached, headroom, free)
+
+    def _append(self, r: RequestState, hits: Sequence[int], need: int) -> None:
+        """Hits are taken first: out of the free queue before its head is popped."""
+        self.pool.touch(hits)
+        blocks, evicted = self.pool.take(need)
+        r.block_table.extend(hits)
+        r.block_table.extend(blocks)
+        if evicted:
+            self.log.add(Evict(r.id, tuple(evicted)))
+        self.log.add(Allocate(r.id, tuple(hits), tuple(blocks)))
+
+    def _cache_full_blocks(self, r: RequestState, end: int) -> None:
+        """Register full blocks at schedule time, before their KV exists.
+
+        So a request admitted later in the same schedule() already hits them, and a pass that is
+        taken back leaves a hash on a block nobody wrote (kv_cache_manager.py:562-566).
+        """
+        if r.chain is None:
+            return
+        full = min(end, r.num_tokens) // self.block_size
+        if full <= r.num_cached_blocks:
+            return
+        blocks = r.block_table[r.num_cached_blocks : full]
+        for block, block_hash in zip(
+            blocks, r.block_hashes[r.num_cached_blocks : full], strict=True
+        ):
+            self.pool.register(block, block_hash)
+        r.num_cached_blocks = full
+        self.log.add(Cache(r.id, tuple(blocks)))

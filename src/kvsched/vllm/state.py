@@ -1,0 +1,86 @@
+"""What the scheduler keeps about one request."""
+
+from __future__ import annotations
+
+from kvsched.queues import Ranked
+from kvsched.request import Request, Tokens
+from kvsched.vllm.block_pool import HashChain
+from kvsched.vllm.config import Config
+from kvsched.vllm.status import WAITING, RequestStatus, check_transition
+
+
+class RequestState(Ranked):
+    """A request inside the scheduler; field names are vLLM's own (v1/request.py).
+
+    ``num_tokens`` is prompt plus outputs (``unfolded`` are the newest, not yet in ``tokens``), ``num_computed_tokens`` those whose KV is or is being
+    written, ``block_hashes`` one name per full block of tokens, ``num_cached_blocks`` how many
+    leading blocks of the table carry their hash. ``longest`` is the ``num_tokens`` at which it
+    ends by length (max_tokens or max_model_len). ``former_blocks`` is the table lost at the last
+    preemption, kept to tell own prefix hits from shared ones.
+    """
+
+    __slots__ = (
+        "block_hashes",
+        "block_size",
+        "block_table",
+        "chain",
+        "former_blocks",
+        "longest",
+        "max_tokens",
+        "num_cached_blocks",
+        "num_computed_tokens",
+        "num_preemptions",
+        "num_prompt_tokens",
+        "num_tokens",
+        "status",
+        "tokens",
+        "unfolded",
+    )
+
+    def __init__(self, request: Request, config: Config, chain: HashChain | None) -> None:
+        self.id = request.id
+        self.priority = request.priority
+        self.arrival_time = request.arrival_time
+        self.max_tokens = request.max_tokens
+        self.status = check_transition(request.id, None, WAITING)
+        self.tokens = Tokens(request.prompt)
+        self.unfolded: list[int] = []
+        self.num_tokens = self.num_prompt_tokens = self.tokens.length
+        self.num_computed_tokens = 0
+        self.num_preemptions = 0
+        self.longest = min(config.max_model_len, self.num_prompt_tokens + request.max_tokens)
+        self.block_size = config.block_size
+        self.block_table: list[int] = []
+        self.num_cached_blocks = 0
+        self.former_blocks: list[int] = []
+        self.chain = chain
+        self.block_hashes: list[int] = []
+        self.hash_full_blocks()
+
+    @property
+    def num_output_tokens(self) -> int:
+        """Tokens generated so far; preemption keeps them."""
+        return self.num_tokens - self.num_prompt_tokens
+
+    def move_to(self, status: RequestStatus) -> None:
+        """Change status, by a move the table has."""
+        self.status = check_transition(self.id, self.status, status)
+
+    def append(self, token: int) -> None:
+        """Add a sampled token; a block's name is fixed the moment its last token is known."""
+        self.unfolded.append(token)
+        self.num_tokens += 1
+        if self.num_tokens % self.block_size == 0:
+            self.hash_full_blocks()
+
+    def hash_full_blocks(self) -> None:
+        """Extend ``block_hashes`` to every full block of tokens (none with caching off)."""
+        self.tokens.append_all(self.unfolded)
+        self.unfolded.clear()
+        if self.chain is None:
+            return
+        size = self.block_size
+        parent = self.block_hashes[-1] if self.block_hashes else 0
+        for k in range(len(self.block_hashes), self.num_tokens // size):
+            parent = self.chain.name(parent, self.tokens.content(k * size, (k + 1) * size))
+            self.block_hashes.append(parent)

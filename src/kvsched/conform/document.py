@@ -37,7 +37,14 @@ def read(path: Path) -> Any:
     try:
         return _parse(_text(_bytes(path)))
     except InputError as error:
-        raise error.inside(place(path)) from None
+        raise in_file(path, error) from None
+
+
+def in_file(path: Path, error: InputError) -> InputError:
+    """The error as the file's: a place inside it, or the file itself if there is none."""
+    inside = error.place.removeprefix(".")
+    whole = f"{place(path)}: {inside}" if inside else place(path)
+    return InputError(whole, error.problem, error.fix)
 
 
 def _bytes(path: Path) -> bytes:
@@ -45,9 +52,9 @@ def _bytes(path: Path) -> bytes:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            raise InputError("file", "a folder without recordings", "give a .json.gz or .json file")
+            raise InputError("", "a folder without recordings", "give a .json.gz or .json file")
         if not stat.S_ISREG(mode):
-            raise InputError("file", "not a regular file", "give a .json.gz or .json file")
+            raise InputError("", "not a regular file", "give a .json.gz or .json file")
         zipped = path.name.endswith(".gz")
         with gzip.open(path) if zipped else path.open("rb") as stream:
             data = bytearray()
@@ -55,24 +62,21 @@ def _bytes(path: Path) -> bytes:
                 data += chunk
                 if len(data) > MAX_BYTES:
                     limit = f"more than {MAX_BYTES} bytes of text"
-                    raise InputError("file", limit, "record shorter runs, one case a file")
+                    raise InputError("", limit, "record shorter runs, one case a file")
             return bytes(data)
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise InputError("gzip", f"corrupt data ({error})", "copy or record it again") from None
+        raise InputError("", f"corrupt gzip data ({error})", "copy or record it again") from None
     except EOFError:
-        raise InputError("gzip", "the data stops early", "copy or record it again") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = getattr(error, "strerror", None) or error
-        raise InputError("file", f"cannot be read ({reason})", "check the path") from None
+        raise InputError("", "gzip data that stops early", "copy or record it again") from None
+    except OSError as error:
+        raise InputError("", f"cannot be read ({error.strerror})", "check the path") from None
 
 
 def _text(data: bytes) -> str:
     if not data:
-        raise InputError("file", "empty", "copy or record it again")
+        raise InputError("", "empty", "copy or record it again")
     if data.startswith(b"\x1f\x8b"):
-        raise InputError("file", "gzip data in a file not named .gz", "name it .json.gz")
+        raise InputError("", "gzip data in a file not named .gz", "name it .json.gz")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -87,18 +91,18 @@ def _parse(text: str) -> Any:
         )
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
+    except InputError:
+        raise
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise InputError(where, f"not JSON ({error.msg})", "copy or record it again") from None
     except RecursionError:
-        raise InputError("file", "nested too deeply", "give a recording") from None
+        raise InputError("", "nested too deeply", "give a recording") from None
     except UnicodeEncodeError as error:
         found = f"half a surrogate pair ({error.object[error.start]!a})"
-        raise InputError("file", found, "write whole characters") from None
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("file", "an integer of thousands of digits", "give a recording") from None
+        raise InputError("", found, "write whole characters") from None
+    except ValueError:
+        raise InputError("", "an integer of thousands of digits", "give a recording") from None
     return value
 
 
@@ -110,7 +114,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         for key, _ in pairs:
             if key in seen:
                 found = f"key {json.dumps(key)} twice in one object"
-                raise InputError("file", found, "keep one of them")
+                raise InputError("", found, "keep one of them")
             seen.add(key)
     return value
 
@@ -118,9 +122,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise InputError("file", f"number {text[:40]}", "write a number a 64-bit float can hold")
+        raise InputError("", f"number {text[:40]}", "write a number a 64-bit float can hold")
     return number
 
 
 def _no_constant(text: str) -> NoReturn:
-    raise InputError("file", f"{text} is not a JSON number", "write a finite number")
+    raise InputError("", f"{text} is not a JSON number", "write a finite number")

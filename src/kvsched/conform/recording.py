@@ -58,8 +58,7 @@ def load(path: str | Path) -> Recording:
     try:
         return _recording(path, content)
     except InputError as error:
-        field = error.place.removeprefix(".") or "file"
-        raise InputError(f"{document.place(path)}: {field}", error.problem, error.fix) from None
+        raise document.in_file(path, error) from None
 
 
 def find(paths: Iterable[str | Path]) -> list[Path]:

@@ -1,0 +1,167 @@
+"""The command line. Each command imports its room when it runs, so that ``--help`` is quick."""
+
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kvsched import __version__
+from kvsched.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kvsched.conform import CaseResult
+
+MISMATCH = 1
+UNUSABLE = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit status."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        return int(cli.main(arguments, prog_name="kvsched", standalone_mode=False) or 0)
+    except InputError as error:
+        click.echo(f"kvsched: {error}", err=True)
+        return UNUSABLE
+    except click.Abort:
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+
+
+def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from kvsched import vllm
+
+    click.echo(f"kvsched {__version__}, decides as {vllm.ENGINE} {vllm.VERSION}")
+    context.exit()
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and the engines mirrored.",
+)
+def cli() -> None:
+    """Schedulers of LLM servers that decide exactly as the recorded engines do."""
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Processes to use.  [default: one per core]"
+)
+def conform(paths: tuple[Path, ...], jobs: int | None) -> int:
+    r"""Replay recordings of a real engine and compare every field of every step.
+
+    PATHS are recordings (.json.gz or .json) or folders that hold some. Printed are the first
+    divergence of each case that has one, and totals.
+
+    \b
+    Exit status: 0 all cases match, 1 some do not, 2 a file cannot be used.
+    Example:     kvsched conform tests/golden/vllm
+    """
+    from kvsched.conform import find
+    from kvsched.conform.batch import check_all
+    from kvsched.ui import progress
+
+    files = find(paths)
+    results: list[CaseResult] = []
+    refused = False
+    for verdict in list(progress(check_all(files, jobs), "replaying", len(files))):
+        if isinstance(verdict, str):
+            click.echo(f"kvsched: {verdict}", err=True)
+            refused = True
+        else:
+            results.append(verdict)
+    _report(results)
+    if any(result.divergence for result in results):
+        return MISMATCH
+    return UNUSABLE if refused else 0
+
+
+@cli.command()
+@click.argument("case")
+@click.option("--step", type=click.IntRange(min=0), required=True, help="The step to explain.")
+@click.option("--request", metavar="ID", help="Only what concerns this request.")
+def explain(case: str, step: int, request: str | None) -> None:
+    r"""Say in sentences what the scheduler decided in one step, and why.
+
+    CASE is a recording, or the name of one below tests/golden.
+
+    \b
+    Example: kvsched explain seed_a_finish6 --step 2 --request D
+    """
+    from kvsched.conform import load, resolve
+    from kvsched.explain import explain_case
+
+    for sentence in explain_case(load(resolve(case)), step, request):
+        click.echo(sentence)
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a row.")
+@click.option("--quick", is_flag=True, help="Fewer steps and repeats, for a first look.")
+def bench(as_json: bool, quick: bool) -> None:
+    r"""Measure the scheduler's CPU time per step.
+
+    \b
+    Example: kvsched bench --json
+    """
+    from kvsched.bench import rows
+    from kvsched.ui import print_table, progress
+
+    measured = list(progress(rows(quick=quick), "measuring"))
+    if as_json:
+        for row in measured:
+            click.echo(json.dumps(row))
+    else:
+        print_table(measured)
+
+
+def _report(results: Iterable[CaseResult]) -> None:
+    """Print the divergences, what is not modelled yet, and the totals of each engine."""
+    engines: dict[str, list[CaseResult]] = defaultdict(list)
+    for result in results:
+        engines[result.engine].append(result)
+        if result.divergence is not None:
+            click.echo(f"{result.name} ({click.format_filename(result.path)}) differs first at")
+            click.echo("".join(f"  {line}\n" for line in result.divergence.text().splitlines()))
+    for engine, cases in sorted(engines.items()):
+        _report_unsupported(engine, cases)
+        compared = [case for case in cases if case.unsupported is None]
+        matching = sum(case.divergence is None for case in compared)
+        click.echo(f"{engine}: {matching} of {len(compared)} cases match")
+
+
+def _report_unsupported(engine: str, cases: Iterable[CaseResult]) -> None:
+    names: dict[str, list[str]] = defaultdict(list)
+    for case in cases:
+        if case.unsupported is not None:
+            names[case.unsupported].append(case.name)
+    for reason, left_out in names.items():
+        click.echo(f"{engine}: {len(left_out)} cases not modelled yet ({reason}):")
+        for name in left_out:
+            click.echo(f"  {name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -17,6 +17,9 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
+# On a terminal pip shows its progress bars; in CI only its errors.
+PIP_INSTALL := $(BIN)/python -m pip install $(if $(CI),-qq)
+
 # $(call step,NAME,COMMAND) runs COMMAND under a heading and names the step if it fails.
 define step
 @printf '\n== %s\n' '$(1)'; $(2) || { rc=$$?; printf '\nFAILED: %s (exit %s)\n' '$(1)' "$$rc" >&2; exit $$rc; }
@@ -47,11 +50,11 @@ $(DONE)/venv:
 	@touch $@
 
 $(DONE)/requirements: requirements.txt $(DONE)/venv
-	$(call step,pinned requirements,$(BIN)/python -m pip install --quiet --progress-bar on -r requirements.txt)
+	$(call step,pinned requirements,$(PIP_INSTALL) -r requirements.txt)
 	@touch $@
 
 $(DONE)/package: pyproject.toml $(DONE)/requirements
-	$(call step,the package,$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .)
+	$(call step,the package,$(PIP_INSTALL) --no-deps --no-build-isolation --editable .)
 	@touch $@
 
 setup: $(DONE)/package  ## Make .venv with the pinned requirements and the package

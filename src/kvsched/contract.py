@@ -58,11 +58,11 @@ class Denial(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One request's part of a pass: tokens ``start`` to ``start + count - 1``, in ``blocks``."""
+    """One request's part of a pass: ``tokens`` tokens from position ``start`` on, in ``blocks``."""
 
     id: str
     start: int
-    count: int
+    tokens: int
     blocks: tuple[int, ...]
 
 

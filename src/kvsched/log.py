@@ -7,6 +7,8 @@ order of the list is the order in which things happened.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -65,11 +67,15 @@ class Idle(NamedTuple):
 
 
 class Allocate(NamedTuple):
-    """Blocks appended to a request's table: ``hits`` found in the cache, then ``blocks`` taken."""
+    """Blocks appended to a request's table: ``hits`` found in the cache, then ``blocks`` taken.
+
+    ``free`` blocks are left in the free queue.
+    """
 
     id: str
     hits: tuple[int, ...]
     blocks: tuple[int, ...]
+    free: int
 
 
 class Evict(NamedTuple):
@@ -113,7 +119,7 @@ class Preempt(NamedTuple):
     """A running request is thrown out because ``denial.id`` could not get its blocks.
 
     ``tokens_lost``: computed tokens it held; ``refunded``: tokens of this step's pass taken back;
-    ``free_before``, ``free_after``: blocks in the free queue; ``count``: its preemptions so far.
+    ``free_before``, ``free_after``: blocks in the free queue; ``preemptions``: how often so far.
     """
 
     id: str
@@ -122,7 +128,7 @@ class Preempt(NamedTuple):
     refunded: int
     free_before: int
     free_after: int
-    count: int
+    preemptions: int
 
 
 class Finish(NamedTuple):
@@ -229,6 +235,21 @@ class Log:
         if self.level or type(event) in MILESTONES:
             self.entries.append(Entry(self.step, self.phase, event))
 
+    def lines(self) -> Iterator[str]:
+        """The log as JSON lines: a head, then one line an event. Equal runs give equal bytes."""
+        head = {"engine": self.engine, "version": self.version, "config": self.config}
+        yield json.dumps(head)
+        for entry in self.entries:
+            yield json.dumps(_record(entry))
+
     def of(self, *kinds: type) -> list[Entry]:
         """The entries whose event is of one of these kinds, in order."""
         return [entry for entry in self.entries if type(entry.event) in kinds]
+
+
+def _record(entry: Entry) -> dict[str, Any]:
+    fields = entry.event._asdict()
+    if "denial" in fields:
+        fields["denial"] = fields["denial"]._asdict()
+    place = {"step": entry.step, "phase": entry.phase.name.lower()}
+    return {**place, "event": type(entry.event).__name__.lower(), **fields}

@@ -8,10 +8,11 @@ token left to compute computes it, unless an Idle event says otherwise.
 from __future__ import annotations
 
 import zlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import TypeVar
 
 from kvsched.contract import Denial
 from kvsched.log import (
@@ -36,6 +37,8 @@ from kvsched.log import (
 )
 from kvsched.queues import Queue, Ranked, make_queue
 
+E = TypeVar("E", bound=Event)
+
 
 class Lane(Ranked):
     """One request as the log shows it."""
@@ -57,35 +60,36 @@ class Lane(Ranked):
 class StepRecord:
     """One step. Lists are in the order in which things happened, queues head first.
 
-    ``failures``: ids whose allocation was refused, once per refusal. ``blocks``: the whole table
-    of an admitted request, the appended blocks of a running one, nothing of a victim's;
-    ``allocated`` has the victims' too. ``live`` maps id to (status,
-    computed, tokens, preemptions) after ``schedule()``. ``free`` and ``cached`` count blocks;
-    ``*_end`` fields stand after ``update()``.
+    ``entries`` are the step's log entries. ``failures``: ids whose allocation was refused, once
+    per refusal. ``blocks``: the whole table of an admitted request, the appended blocks of a
+    running one, nothing of a victim's. ``live`` maps id to (status, computed, tokens,
+    preemptions) after ``schedule()``. ``free`` and ``cached`` count blocks; ``*_end`` fields
+    stand after ``update()``. ``erased``: for each Evict, who had filled the blocks, and how many.
     """
 
     step: int
     now: int
-    arrivals: list[Event] = field(default_factory=list)
+    entries: list[Entry]
     scheduled: dict[str, int] = field(default_factory=dict)
-    admitted: list[Admit] = field(default_factory=list)
-    preempted: list[Preempt] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     denial: Denial | None = None
-    evicted: list[Evict] = field(default_factory=list)
-    allocated: list[Allocate] = field(default_factory=list)
+    erased: list[dict[str, int]] = field(default_factory=list)
     blocks: dict[str, list[int]] = field(default_factory=dict)
     ended_before: list[str] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     running: list[str] = field(default_factory=list)
     live: dict[str, tuple[str, int, int, int]] = field(default_factory=dict)
+    free_before: int = 0
     free: int = 0
     free_crc: int = 0
     cached: int = 0
     emitted: list[str] = field(default_factory=list)
-    finished: list[Finish] = field(default_factory=list)
     free_end: int = 0
     free_crc_end: int = 0
+
+    def of(self, *kinds: type[E]) -> list[E]:
+        """The step's events of these kinds, in order."""
+        return [entry.event for entry in self.entries if isinstance(entry.event, kinds)]
 
 
 class Board:
@@ -97,7 +101,7 @@ class Board:
         self.waiting: Queue[Lane] = make_queue(config["policy"])
         self.running: list[Lane] = []
         self.free: OrderedDict[int, None] = OrderedDict.fromkeys(range(1, config["num_gpu_blocks"]))
-        self.cached: set[int] = set()
+        self.cached: dict[int, str] = {}
         self.denial: Denial | None = None
         self.ended: list[str] = []
         self.idle: frozenset[str] = frozenset()
@@ -113,9 +117,7 @@ class Board:
             case Arrive():
                 self.lanes[event.id] = lane = Lane(event)
                 self.waiting.add(lane)
-                record.arrivals.append(event)
             case Abort():
-                record.arrivals.append(event)
                 if event.status is not None:
                     self._leave(self.lanes.pop(event.id))
             case Chunk():
@@ -124,14 +126,13 @@ class Board:
                 self.idle = frozenset(event.ids)
             case Admit() | Resume():
                 self._admit(event)
-                record.admitted.append(event)
             case Allocate():
                 self._allocate(event, record)
             case Evict():
-                self.cached.difference_update(event.blocks)
-                record.evicted.append(event)
+                owners = Counter(self.cached.pop(block) for block in event.blocks)
+                record.erased.append(dict(owners))
             case Cache():
-                self.cached.update(event.blocks)
+                self.cached.update(dict.fromkeys(event.blocks, event.id))
             case Free():
                 self._free(event)
             case Preempt():
@@ -141,7 +142,6 @@ class Board:
             case Undeny():
                 self.denial = None
             case Finish():
-                record.finished.append(event)
                 lane = self.lanes.pop(event.id)
                 lane.status = event.status
                 self.running.remove(lane)
@@ -178,7 +178,6 @@ class Board:
         taken = [*event.hits, *event.blocks]
         self.lanes[event.id].blocks += taken
         record.blocks.setdefault(event.id, []).extend(taken)
-        record.allocated.append(event)
 
     def _free(self, event: Free) -> None:
         for block in event.back:
@@ -191,13 +190,12 @@ class Board:
         lane = self.lanes[event.id]
         lane.status = "PREEMPTED"
         lane.num_computed_tokens = 0
-        lane.num_preemptions = event.count
+        lane.num_preemptions = event.preemptions
         lane.blocks = []
         self.running.remove(lane)
         self.waiting.requeue(lane)
         self.chunks.pop(event.id, None)
         record.blocks.pop(event.id, None)
-        record.preempted.append(event)
         record.failures.append(event.denial.id)
 
     def _leave(self, lane: Lane) -> None:
@@ -213,19 +211,19 @@ def rebuild(log: Log) -> Iterator[StepRecord]:
     board = Board(log)
     by_step = {step: list(entries) for step, entries in groupby(log.entries, lambda e: e.step)}
     for step, now in enumerate(log.times):
-        yield _step(board, StepRecord(step, now), by_step.get(step, []))
+        yield _step(board, StepRecord(step, now, by_step.get(step, [])))
 
 
-def _step(board: Board, record: StepRecord, entries: list[Entry]) -> StepRecord:
-    record.ended_before, board.ended = board.ended, []
-    for entry in entries:
+def _step(board: Board, record: StepRecord) -> StepRecord:
+    record.free_before = len(board.free)
+    for entry in record.entries:
         if entry.phase is not Phase.UPDATE:
             board.apply(entry.event, record)
-    record.ended_before, board.ended = sorted(record.ended_before + board.ended), []
+    record.ended_before, board.ended = sorted(board.ended), []
     board.compute(record)
     _after_schedule(board, record)
     board.sample(record)
-    for entry in entries:
+    for entry in record.entries:
         if entry.phase is Phase.UPDATE:
             board.apply(entry.event, record)
     record.free_end, record.free_crc_end = len(board.free), board.free_crc()

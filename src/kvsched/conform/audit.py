@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvsched.log import Resume
+from kvsched.log import Admit, Allocate, Finish, Preempt, Resume
 from kvsched.steps import StepRecord
 
 
@@ -29,16 +29,16 @@ class Written:
                 self.slots[table[position // size]].add(position % size)
         return [
             [record.step, event.id, len(missing), missing[0]]
-            for event in record.admitted
+            for event in record.of(Admit)
             if (missing := self._missing(event.id, event.computed))
         ]
 
     def _move_blocks(self, record: StepRecord) -> None:
-        for event in record.admitted:
+        for event in record.of(Admit):
             self.tables[event.id] = []
         for request_id, blocks in record.blocks.items():
             self.tables[request_id].extend(blocks)
-        for allocation in record.allocated:
+        for allocation in record.of(Allocate):
             for block in allocation.blocks:
                 self.slots[block] = set()
 
@@ -73,17 +73,18 @@ class Totals:
     def see(self, record: StepRecord) -> None:
         """Take one step in."""
         sums = self.sums
-        resumed = [event for event in record.admitted if isinstance(event, Resume)]
-        fresh = [event for event in record.admitted if not isinstance(event, Resume)]
+        resumed = record.of(Resume)
+        fresh = [event for event in record.of(Admit) if not isinstance(event, Resume)]
+        victims = record.of(Preempt)
         sums["steps"] += 1
-        sums["preemptions"] += len(record.preempted)
-        sums["preempt_steps"] += bool(record.preempted)
+        sums["preemptions"] += len(victims)
+        sums["preempt_steps"] += bool(victims)
         sums["resumes"] += len(resumed)
         sums["hit_tokens_new"] += sum(event.computed for event in fresh)
         sums["hit_tokens_resumed"] += sum(event.computed for event in resumed)
         sums["scheduled_tokens"] += sum(record.scheduled.values())
         sums["output_tokens"] += len(record.emitted)
-        sums["finished"] += len(record.finished)
+        sums["finished"] += len(record.of(Finish))
         sums["idle_steps"] += not record.scheduled and not record.emitted
         if self.written is not None:
             self.phantom += self.written.see(record)

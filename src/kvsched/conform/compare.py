@@ -10,7 +10,7 @@ from typing import Any
 from kvsched.conform.audit import Totals
 from kvsched.conform.recording import Recording, load
 from kvsched.conform.replay import replay
-from kvsched.log import Abort, Arrive, Resume
+from kvsched.log import Abort, Admit, Arrive, Finish, Preempt, Resume
 from kvsched.steps import StepRecord, rebuild
 
 
@@ -75,15 +75,16 @@ def compare(recording: Recording) -> CaseResult:
 
 def step_fields(record: StepRecord) -> dict[str, Any]:
     """A rebuilt step under the field names of format ``vllm-golden-1``."""
+    admitted = record.of(Admit)
     return {
         "step": record.step,
-        "ev": [_event(event) for event in record.arrivals],
+        "ev": [_event(event) for event in record.of(Arrive, Abort)],
         "sched": [[request_id, tokens] for request_id, tokens in record.scheduled.items()],
-        "new": [event.id for event in record.admitted if not isinstance(event, Resume)],
-        "resumed": [event.id for event in record.admitted if isinstance(event, Resume)],
-        "preempted": [event.id for event in record.preempted],
+        "new": [event.id for event in admitted if not isinstance(event, Resume)],
+        "resumed": [event.id for event in record.of(Resume)],
+        "preempted": [event.id for event in record.of(Preempt)],
         "alloc_fail": record.failures,
-        "hits": {event.id: event.computed for event in record.admitted},
+        "hits": {event.id: event.computed for event in admitted},
         "blocks": record.blocks,
         "finished_prev": record.ended_before,
         "free": record.free,
@@ -94,7 +95,7 @@ def step_fields(record: StepRecord) -> dict[str, Any]:
         "running": record.running,
         "live": {request_id: list(state) for request_id, state in record.live.items()},
         "emitted": record.emitted,
-        "finished": [[event.id, event.reason] for event in record.finished],
+        "finished": [[event.id, event.reason] for event in record.of(Finish)],
         "free_end": record.free_end,
         "free_crc_end": record.free_crc_end,
     }

@@ -146,8 +146,8 @@ class _Progress:
     def _further(self, plan: Plan) -> bool:
         gained = False
         for row in plan.rows:
-            if row.start + row.count > self.furthest.get(row.id, 0):
-                self.furthest[row.id] = row.start + row.count
+            if row.start + row.tokens > self.furthest.get(row.id, 0):
+                self.furthest[row.id] = row.start + row.tokens
                 gained = True
         return gained
 

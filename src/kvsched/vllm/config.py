@@ -82,7 +82,7 @@ class Config:
 
     @property
     def watermark_blocks(self) -> int:
-        """Blocks kept back at admission: truncated, null block counted (kv_cache_manager.py:174)."""
+        """Blocks kept back: truncated, the null block counted (kv_cache_manager.py:174)."""
         return int(self.watermark * self.num_gpu_blocks)
 
 

@@ -109,7 +109,7 @@ class KVCacheManager:
         r.block_table.extend(blocks)
         if evicted:
             self.log.add(Evict(r.id, tuple(evicted)))
-        self.log.add(Allocate(r.id, tuple(hits), tuple(blocks)))
+        self.log.add(Allocate(r.id, tuple(hits), tuple(blocks), len(self.pool.free)))
 
     def _cache_full_blocks(self, r: RequestState, end: int) -> None:
         """Register full blocks at schedule time, before their KV exists.

@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 from kvsched.contract import POLICY, SLOT, TOKEN, Denial, Plan, Result, Row
 from kvsched.errors import InputError
+from kvsched.invariants import Snapshot
 from kvsched.log import (
     Abort,
     Admit,
@@ -181,8 +182,7 @@ class Scheduler:
         tokens = r.num_tokens - computed
         if 0 < self.threshold < tokens:
             tokens = self.threshold
-        if tokens > step.tokens:
-            tokens = step.tokens
+        tokens = min(tokens, step.tokens)
         if computed + tokens >= self.max_model_len:
             tokens = self.max_model_len - computed - 1
         return tokens
@@ -232,7 +232,7 @@ class Scheduler:
     # -- what a decision does ---------------------------------------------------------------
 
     def _preempt(self, v: RequestState, step: Step, denial: Denial) -> None:
-        """Recompute preemption: blocks back, progress to zero, to the front of its queue (:1349)."""
+        """Blocks back, progress to zero, to the front of the queue: recompute (:1349)."""
         refunded = step.take_back(v)
         lost = v.num_computed_tokens
         free_before = len(self.kv.pool.free)
@@ -279,6 +279,24 @@ class Scheduler:
             self.log.add(Undeny(self.standing.id))
         self.standing = denial
 
+    def snapshot(self, plan: Plan) -> Snapshot:
+        """The state between two calls, for the numbered invariants."""
+        pool = self.kv.pool
+        return Snapshot(
+            usable=range(1, self.config.num_gpu_blocks),
+            free=list(pool.free),
+            ref_cnt=pool.ref_cnt,
+            tables={r.id: r.block_table for r in self.requests.values()},
+            containers={
+                "waiting": [r.id for r in self.waiting],
+                "running": [r.id for r in self.running],
+            },
+            live=frozenset(self.requests),
+            tokens=self.config.max_num_batched_tokens,
+            slots=self.config.max_num_seqs,
+            scheduled=plan.scheduled,
+        )
+
     def holdings(self) -> dict[str, int]:
         """Blocks held, by request, for those that hold any."""
         return {r.id: len(r.block_table) for r in self.requests.values() if r.block_table}
@@ -287,7 +305,5 @@ class Scheduler:
         rows = []
         for request_id, count in plan.scheduled.items():
             r = self.requests[request_id]
-            rows.append(
-                Row(r.id, r.num_computed_tokens - count, count, tuple(r.block_table))
-            )
+            rows.append(Row(r.id, r.num_computed_tokens - count, count, tuple(r.block_table)))
         return rows

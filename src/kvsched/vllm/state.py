@@ -12,11 +12,12 @@ from kvsched.vllm.status import WAITING, RequestStatus, check_transition
 class RequestState(Ranked):
     """A request inside the scheduler; field names are vLLM's own (v1/request.py).
 
-    ``num_tokens`` is prompt plus outputs (``unfolded`` are the newest, not yet in ``tokens``), ``num_computed_tokens`` those whose KV is or is being
-    written, ``block_hashes`` one name per full block of tokens, ``num_cached_blocks`` how many
-    leading blocks of the table carry their hash. ``longest`` is the ``num_tokens`` at which it
-    ends by length (max_tokens or max_model_len). ``former_blocks`` is the table lost at the last
-    preemption, kept to tell own prefix hits from shared ones.
+    ``num_tokens`` is prompt plus outputs (``unfolded`` are the newest, not yet in ``tokens``),
+    ``num_computed_tokens`` those whose KV is or is being written, ``longest`` the ``num_tokens``
+    at which it ends by length (max_tokens or max_model_len), ``block_hashes`` one name per full
+    block of tokens, ``num_cached_blocks`` how many leading blocks of the table carry theirs.
+    ``former_blocks`` is the table lost at the last preemption, kept to tell own prefix hits from
+    shared ones.
     """
 
     __slots__ = (

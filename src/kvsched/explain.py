@@ -190,7 +190,8 @@ class _Telling:
             f"{denial.id} needs {blocks(denial.need)} and {n(denial.free)} {are(denial.free)} "
             f"free, so it fails and preempts {who} {rule}: {blocks(freed)} freed, "
             f"{n(event.tokens_lost)} computed tokens lost, preemption number "
-            f"{event.preemptions} of {event.id}; usage {share(usable - event.free_before, usable)} before, "
+            f"{event.preemptions} of {event.id}; usage "
+            f"{share(usable - event.free_before, usable)} before, "
             f"{share(usable - event.free_after, usable)} after."
         )
         if event.refunded:

@@ -10,6 +10,7 @@ import difflib
 import itertools
 import json
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from kvsched.errors import InputError
@@ -178,7 +179,7 @@ def record(required: Mapping[str, Check], optional: Mapping[str, Check] | None =
         an_object(value)
         for name, element in value.items():
             if name not in known:
-                raise _unknown(name, known)
+                raise _unknown(name, known.keys() - value.keys())
             _enter(name, known[name], element)
         if not required.keys() <= value.keys():
             missing = next(name for name in required if name not in value)
@@ -210,7 +211,8 @@ def _enter(key: int | str, item: Check, element: Any) -> None:
         raise InputError(step + error.place, error.problem, error.fix) from None
 
 
-def _unknown(name: str, known: Mapping[str, Check]) -> InputError:
-    near = difflib.get_close_matches(name, known, 1)
+def _unknown(name: str, absent: AbstractSet[str]) -> InputError:
+    """The error for a field that is not in the format; perhaps an absent one was meant."""
+    near = difflib.get_close_matches(name, sorted(absent), 1)
     fix = f"write {show(near[0])}" if near else "remove it"
     return InputError("", f"unknown field {show(name)}", fix)

@@ -158,7 +158,7 @@ def _report_unsupported(engine: str, cases: Iterable[CaseResult]) -> None:
         if case.unsupported is not None:
             names[case.unsupported].append(case.name)
     for reason, left_out in names.items():
-        click.echo(f"{engine}: {len(left_out)} cases not modelled yet ({reason}):")
+        click.echo(f"{engine}: {len(left_out)} not modelled yet ({reason}):")
         for name in left_out:
             click.echo(f"  {name}")
 

@@ -1,0 +1,72 @@
+"""The Sphinx extension of the book: house style, formulas, and the pages made from the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from kvsched import __version__, palette
+from kvsched.book import fidelity, mathml, status
+
+STATIC = Path(__file__).parent / "static"
+
+
+class FidelityTable(SphinxDirective):
+    """`{fidelity-table}`: the rules that tests show, read from the tests' markers."""
+
+    def run(self) -> list[nodes.Node]:
+        """Collect the tests and draw one row a rule."""
+        self.env.note_reread()
+        rules = fidelity.collect(Path(self.env.srcdir))
+        return self.parse_text_to_nodes(fidelity.markdown(rules))
+
+
+class StatusTable(SphinxDirective):
+    """`{status-table}`: what this build was made with."""
+
+    def run(self) -> list[nodes.Node]:
+        """Ask the machine and draw one row a fact."""
+        self.env.note_reread()
+        return self.parse_text_to_nodes(status.markdown(Path(self.env.srcdir)))
+
+
+def add_static(app: Sphinx) -> None:
+    """Add our static files and the palette made from `kvsched.palette`.
+
+    This late, because Jupyter Book puts every script it finds in a static folder of the
+    configuration on every page.
+    """
+    made = Path(app.doctreedir).parent / "kvsched-static"
+    made.mkdir(parents=True, exist_ok=True)
+    (made / "palette.css").write_text(palette.css(), encoding="utf-8")
+    app.config.html_static_path += [str(STATIC), str(made)]
+
+
+def drop_scripts(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Leave out sphinx-thebe, which asks a CDN for a kernel that no page here uses."""
+
+    def wanted(script: Any) -> bool:
+        attributes = getattr(script, "attributes", {})
+        name = str(getattr(script, "filename", "") or "")
+        return "THEBE_JS_URL" not in (attributes.get("body") or "") and "thebe" not in name
+
+    for kind in ("script_files", "css_files"):
+        context[kind][:] = [file for file in context[kind] if wanted(file)]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register everything with Sphinx."""
+    app.add_directive("fidelity-table", FidelityTable)
+    app.add_directive("status-table", StatusTable)
+    app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
+    app.add_css_file("palette.css")
+    app.add_css_file("house.css")
+    app.connect("builder-inited", add_static)
+    app.connect("html-page-context", drop_scripts, priority=900)
+    return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,115 @@
+"""`make notebooks`: run every notebook from top to bottom and store it in its normal form.
+
+The normal form keeps text outputs, for the strict comparison, and cell ids, for small diffs. It
+drops figures (the book draws them again), widget views and all that an editor leaves behind.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from rich.console import Console
+from rich.progress import track
+
+from kvsched.book.numerals import unexplained
+
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+CELL_METADATA = ("mystnb", "tags")
+DROPPED_MIMES = (
+    "image/png",
+    "image/jpeg",
+    "image/svg+xml",
+    "application/pdf",
+    "application/vnd.jupyter.widget-view+json",
+)
+TIMEOUT_S = 120
+
+
+def find(folders: Iterable[Path]) -> list[Path]:
+    """The notebooks under the folders, checkpoints left out."""
+    found = (path for folder in folders for path in folder.rglob("*.ipynb"))
+    return sorted(path for path in found if ".ipynb_checkpoints" not in path.parts)
+
+
+def read(path: Path) -> Any:
+    """The notebook, in format 4."""
+    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+
+
+def write(notebook: Any, path: Path) -> None:
+    """Store the notebook as nbformat spells it, one line of source a line of JSON."""
+    nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
+
+
+def execute(notebook: Any, folder: Path) -> None:
+    """Run all cells in a fresh kernel whose working folder is the notebook's own."""
+    NotebookClient(
+        notebook,
+        timeout=TIMEOUT_S,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
+    ).execute()
+
+
+def normalise(notebook: Any) -> None:
+    """Bring the notebook into its normal form, in place; doing so twice changes nothing."""
+    notebook.metadata = nbformat.from_dict(METADATA)  # type: ignore[no-untyped-call]
+    notebook.nbformat_minor = 5
+    for cell in notebook.cells:
+        cell.metadata = nbformat.from_dict(  # type: ignore[no-untyped-call]
+            {key: cell.metadata[key] for key in CELL_METADATA if cell.metadata.get(key)}
+        )
+        if cell.cell_type == "code":
+            cell.outputs = _merged(cell.outputs)
+
+
+def _merged(outputs: list[Any]) -> list[Any]:
+    """The outputs without figures; neighbouring pieces of one stream as one."""
+    kept: list[Any] = []
+    for output in outputs:
+        if output.output_type in ("display_data", "execute_result"):
+            for mime in DROPPED_MIMES:
+                output.data.pop(mime, None)
+            output.metadata.clear()
+            if not output.data:
+                continue
+        last = kept[-1] if kept else None
+        if output.output_type == "stream" and last is not None and last.get("name") == output.name:
+            last.text += output.text
+        else:
+            kept.append(output)
+    return kept
+
+
+def main(folders: list[str]) -> int:
+    """Run and store the notebooks; list what in their prose no output explains."""
+    console = Console()
+    paths = find(map(Path, folders))
+    for path in track(paths, "notebooks", console=console, transient=True):
+        notebook = read(path)
+        try:
+            execute(notebook, path.parent)
+        except CellExecutionError as error:
+            console.print(f"error: {path}: a cell failed; the file is unchanged", style="red")
+            console.print(str(error), markup=False, highlight=False)
+            return 1
+        normalise(notebook)
+        write(notebook, path)
+        console.print(f"{path}: stored", highlight=False)
+        for numeral in unexplained(notebook):
+            console.print(f"  in no output: {numeral}", highlight=False, markup=False)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

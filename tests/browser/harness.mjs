@@ -1,0 +1,80 @@
+// A static server for the built book, and a real browser to read it with.
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { extname, join, normalize, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+export const BOOK = process.env.BOOK ?? fileURLToPath(new URL("../../_build/html", import.meta.url));
+
+const TYPES = {
+  ".css": "text/css", ".html": "text/html; charset=utf-8", ".js": "text/javascript",
+  ".json": "application/json", ".mjs": "text/javascript", ".png": "image/png",
+  ".svg": "image/svg+xml", ".wasm": "application/wasm", ".woff2": "font/woff2",
+};
+const BROWSERS = [
+  "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome",
+  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+];
+const FLAGS = [
+  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+  "--disable-background-networking", "--disable-component-update", "--disable-sync",
+];
+
+/** Serve the built book on a free port of this machine; resolves to {url, close}. */
+export async function serve() {
+  if (!existsSync(join(BOOK, "index.html"))) {
+    throw new Error(`no book at ${BOOK}; build it first: make book`);
+  }
+  const server = createServer(async (request, response) => {
+    const path = normalize(decodeURIComponent(new URL(request.url, "http://x").pathname));
+    const file = join(BOOK, path.endsWith(sep) ? join(path, "index.html") : path);
+    try {
+      const body = await readFile(file);
+      response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" });
+      response.end(body);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  return { url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
+}
+
+/** Start the browser. None found is an error: these tests are never skipped. */
+export async function launch() {
+  const executablePath = process.env.CHROMIUM ?? BROWSERS.find(existsSync);
+  if (!executablePath) {
+    throw new Error(`no browser among ${BROWSERS.join(", ")}; install Chromium or set CHROMIUM=PATH`);
+  }
+  return chromium.launch({ executablePath, headless: true, args: FLAGS });
+}
+
+/** Every page of the book, as a path under its root; pages that only redirect are left out. */
+export function pages() {
+  return readdirSync(BOOK, { recursive: true })
+    .filter((name) => name.endsWith(".html") && !name.startsWith("_"))
+    .filter((name) => !/http-equiv="refresh"/i.test(readFileSync(join(BOOK, name), "utf-8")))
+    .map((name) => relative(BOOK, join(BOOK, name)).split(sep).join("/"))
+    .sort();
+}
+
+/** Open a page and note everything that went wrong: errors, failed requests, other hosts. */
+export async function open(context, base, path) {
+  const page = await context.newPage();
+  const wrong = [];
+  page.on("pageerror", (error) => wrong.push(`page error: ${error.message}`));
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) wrong.push(`console: ${message.text()}`);
+  });
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(base) && !url.startsWith("data:")) wrong.push(`asks another host: ${url}`);
+  });
+  page.on("response", (response) => {
+    if (response.status() >= 400) wrong.push(`${response.status()}: ${response.url()}`);
+  });
+  await page.goto(base + path, { waitUntil: "load" });
+  return { page, wrong };
+}

@@ -16,6 +16,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from rich.console import Console
 from rich.progress import track
+from rich.text import Text
 
 from kvsched.book.numerals import unexplained
 
@@ -101,7 +102,7 @@ def main(folders: list[str]) -> int:
             execute(notebook, path.parent)
         except CellExecutionError as error:
             console.print(f"error: {path}: a cell failed; the file is unchanged", style="red")
-            console.print(str(error), markup=False, highlight=False)
+            console.print(Text.from_ansi(str(error)), soft_wrap=True)
             return 1
         normalise(notebook)
         write(notebook, path)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from kvsched.request import Request
+from kvsched.request import Request, Runs, Stop
 
 # The tests that can refuse, by the name a denial carries.
 TOKEN = "token"
@@ -93,9 +93,84 @@ class Plan:
 
 @dataclass(slots=True)
 class Result:
-    """What the device returned for a plan: the sampled tokens of each request."""
+    """What came back for a plan.
+
+    ``tokens``: the sampled tokens of each request. From the KV connector: ids whose load into
+    the cache (``finished_recving``) or out of it (``finished_sending``) ended, and blocks whose
+    load failed (``invalid_blocks``).
+    """
 
     tokens: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    finished_recving: Sequence[str] = ()
+    finished_sending: Sequence[str] = ()
+    invalid_blocks: Sequence[int] = ()
+
+
+class Match(NamedTuple):
+    """A connector's answer: ``tokens`` beyond the local hits, None if it cannot say yet."""
+
+    tokens: int | None
+    asynchronous: bool
+
+
+class World:
+    """What a scheduler waits for outside itself. In this one nothing waits."""
+
+    def grammar(self, request_id: str) -> str:
+        """``ready``, ``pending`` or ``failed``: the state of a request's grammar."""
+        return "ready"
+
+    def accepts(self, request_id: str, tokens: Sequence[int]) -> bool:
+        """Does the grammar accept the tokens just generated?"""
+        return True
+
+    def match(self, request_id: str, num_tokens: int, local: int) -> Match | None:
+        """KV the connector offers a request of ``num_tokens``, ``local`` of them hit locally.
+
+        None: no connector serves this request.
+        """
+        return None
+
+    def load(self, request_id: str, tokens: int, asynchronous: bool, blocks: list[int]) -> None:
+        """A load of ``tokens`` into the request's ``blocks`` begins."""
+
+    def keeps_blocks(self, request_id: str, num_computed_tokens: int) -> bool:
+        """Must a finished request keep its blocks until they were sent elsewhere?"""
+        return False
+
+
+class NextChunk(NamedTuple):
+    """The next input of a streaming session.
+
+    ``max_tokens`` is what the client sent; vLLM 0.28.0 ignores it and keeps the first chunk's.
+    """
+
+    id: str
+    prompt: Runs
+    arrival_time: int
+    stop: Stop | None
+    max_tokens: int
+
+
+class Close(NamedTuple):
+    """The end of a streaming session's input."""
+
+    id: str
+
+
+class Reset(NamedTuple):
+    """Empty the prefix cache; ``running``: preempt everyone first."""
+
+    running: bool
+
+
+class Pause(NamedTuple):
+    """``none`` to go on, ``new`` to admit nobody, ``all`` to schedule nothing."""
+
+    state: str
+
+
+Control = NextChunk | Close | Reset | Pause
 
 
 class Executor(Protocol):
@@ -121,3 +196,6 @@ class Scheduler(Protocol):
 
     def has_work(self) -> bool:
         """Is any request unfinished?"""
+
+    def control(self, op: Control) -> None:
+        """Carry out an order only some engines know."""

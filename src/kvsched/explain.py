@@ -43,7 +43,7 @@ def explain_case(recording: Recording, step: int, request: str | None = None) ->
     """
     if request is not None and request not in (known := [r["id"] for r in recording.requests]):
         raise InputError(f"--request {request}", "no such request", f"known: {', '.join(known)}")
-    log, _ = replay(recording)
+    log = replay(recording).log
     if not 0 <= step < len(log.times):
         raise InputError(
             f"--step {step}", "no such step", f"give a step from 0 to {len(log.times) - 1}"

@@ -16,11 +16,13 @@ from kvsched.contract import Denial
 
 
 class Phase(IntEnum):
-    """The three parts of a step, in order."""
+    """The parts of a step, in order."""
 
     ARRIVALS = 0
     SCHEDULE = 1
-    UPDATE = 2
+    MID = 2
+    """Between ``schedule()`` and ``update()``, where an abort can fall."""
+    UPDATE = 3
 
 
 class Arrive(NamedTuple):
@@ -103,6 +105,12 @@ class Free(NamedTuple):
     back: tuple[int, ...]
 
 
+class Uncache(NamedTuple):
+    """Blocks that lost their hash without being taken."""
+
+    blocks: tuple[int, ...]
+
+
 class Deny(NamedTuple):
     """A waiting request is refused; written when first so or when a number changed."""
 
@@ -118,12 +126,13 @@ class Undeny(NamedTuple):
 class Preempt(NamedTuple):
     """A running request is thrown out because ``denial.id`` could not get its blocks.
 
+    ``denial`` is None if a reset of the prefix cache threw everybody out.
     ``tokens_lost``: computed tokens it held; ``refunded``: tokens of this step's pass taken back;
     ``free_before``, ``free_after``: blocks in the free queue; ``preemptions``: how often so far.
     """
 
     id: str
-    denial: Denial
+    denial: Denial | None
     tokens_lost: int
     refunded: int
     free_before: int
@@ -132,11 +141,16 @@ class Preempt(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """A request ends; ``status`` is the engine's name for how."""
+    """A request ends; ``status`` is the engine's name for how, ``reason`` what the client hears.
+
+    ``held``: its blocks stay until a transfer ends; a Forget follows then.
+    """
 
     id: str
     status: str
     reason: str
+    stop_reason: int | str | None = None
+    held: bool = False
 
 
 class Abort(NamedTuple):
@@ -144,6 +158,126 @@ class Abort(NamedTuple):
 
     id: str
     status: str | None
+    held: bool = False
+
+
+class Forget(NamedTuple):
+    """A finished request's transfer ended and its blocks are back."""
+
+    id: str
+
+
+class Tried(NamedTuple):
+    """The queue was walked past a blocked request: was what it waits for there?"""
+
+    id: str
+    status: str
+    promoted: bool
+
+
+class Promote(NamedTuple):
+    """A blocked request may be admitted from now on, as ``status``."""
+
+    id: str
+    status: str
+
+
+class SetAside(NamedTuple):
+    """A request passed over in this walk of the queues."""
+
+    id: str
+
+
+class Enqueue(NamedTuple):
+    """A request joins the end of ``queue``."""
+
+    id: str
+    queue: str
+
+
+class Ask(NamedTuple):
+    """The connector was asked: ``tokens`` beyond ``local`` hits, None if it cannot say yet."""
+
+    id: str
+    local: int
+    tokens: int | None
+    asynchronous: bool
+
+
+class Reserve(NamedTuple):
+    """Blocks kept from the load of ``id`` because work in flight still lacks them."""
+
+    id: str
+    blocks: int
+
+
+class Load(NamedTuple):
+    """A load of ``tokens`` into ``blocks`` begins; ``computed`` counts them and the local hits."""
+
+    id: str
+    tokens: int
+    asynchronous: bool
+    blocks: tuple[int, ...]
+    computed: int
+
+
+class Report(NamedTuple):
+    """The connector finished loads and sends, and could not fill ``invalid_blocks``."""
+
+    recving: tuple[str, ...]
+    sending: tuple[str, ...]
+    invalid_blocks: tuple[int, ...]
+
+
+class Progress(NamedTuple):
+    """``num_computed_tokens`` was set back by something other than a preemption."""
+
+    id: str
+    num_computed_tokens: int
+
+
+class ChunkEnd(NamedTuple):
+    """A streaming session ends a chunk and is now ``status``; the client is told a reason."""
+
+    id: str
+    status: str
+    reason: str
+    stop_reason: int | str | None
+
+
+class Continue(NamedTuple):
+    """A streaming session got its next chunk and has ``num_tokens`` now."""
+
+    id: str
+    num_tokens: int
+    arrival_time: int
+
+
+class Inbox(NamedTuple):
+    """A streaming session's client sent a ``chunk`` or a ``close``; ``status`` before that."""
+
+    id: str
+    op: str
+    status: str | None
+
+
+class ResetCache(NamedTuple):
+    """The prefix cache was to be emptied: ``true``, ``false``, or ``error`` after preempting."""
+
+    outcome: str
+
+
+class PauseState(NamedTuple):
+    """Scheduling was paused (``new``, ``all``) or goes on (``none``)."""
+
+    state: str
+
+
+class Deliver(NamedTuple):
+    """A request's client got ``tokens`` tokens where one was to be expected."""
+
+    id: str
+    tokens: int
 
 
 class Refuse(NamedTuple):
@@ -153,24 +287,15 @@ class Refuse(NamedTuple):
 
 
 Event = (
-    Arrive
-    | Admit
-    | Resume
-    | Chunk
-    | Idle
-    | Allocate
-    | Evict
-    | Cache
-    | Free
-    | Deny
-    | Undeny
-    | Preempt
-    | Finish
-    | Abort
-    | Refuse
-)
+    Arrive | Admit | Resume | Chunk | Idle | Allocate | Evict | Cache | Uncache | Free | Deny
+    | Undeny | Preempt | Finish | Abort | Forget | Refuse | Tried | Promote | SetAside | Enqueue
+    | Ask | Reserve | Load | Report | Progress | ChunkEnd | Continue | Inbox | ResetCache
+    | PauseState | Deliver
+)  # fmt: skip
 
-MILESTONES: frozenset[type] = frozenset({Arrive, Admit, Resume, Preempt, Finish, Abort, Refuse})
+MILESTONES: frozenset[type] = frozenset(
+    {Arrive, Admit, Resume, Preempt, Finish, Abort, Refuse, ChunkEnd, Continue}
+)
 
 
 class Entry(NamedTuple):
@@ -249,7 +374,7 @@ class Log:
 
 def _record(entry: Entry) -> dict[str, Any]:
     fields = entry.event._asdict()
-    if "denial" in fields:
+    if fields.get("denial") is not None:
         fields["denial"] = fields["denial"]._asdict()
     place = {"step": entry.step, "phase": entry.phase.name.lower()}
     return {**place, "event": type(entry.event).__name__.lower(), **fields}

@@ -43,7 +43,7 @@ class Queue(Protocol[R]):
     def requeue(self, request: R) -> None: ...
     def peek(self) -> R: ...
     def pop(self) -> R: ...
-    def remove(self, request: R) -> None: ...
+    def discard(self, request: R) -> None: ...
 
 
 class FCFSQueue(Generic[R]):
@@ -70,8 +70,9 @@ class FCFSQueue(Generic[R]):
     def pop(self) -> R:
         return self._items.popleft()
 
-    def remove(self, request: R) -> None:
-        self._items.remove(request)
+    def discard(self, request: R) -> None:
+        if request in self._items:
+            self._items.remove(request)
 
 
 class PriorityQueue(Generic[R]):
@@ -100,8 +101,9 @@ class PriorityQueue(Generic[R]):
     def pop(self) -> R:
         return heapq.heappop(self._heap)
 
-    def remove(self, request: R) -> None:
-        self._heap.remove(request)
+    def discard(self, request: R) -> None:
+        """Take a request out, if it is in; the heap is built anew either way."""
+        self._heap = [item for item in self._heap if item is not request]
         heapq.heapify(self._heap)
 
 

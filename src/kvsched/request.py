@@ -16,12 +16,28 @@ BlockContent = int | tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """When generation ends by what was generated, by vLLM's own names.
+
+    ``eos_token_id`` None ignores EOS. ``min_tokens``: before so many outputs nothing ends it.
+    ``repetition``: (max_pattern_size, min_pattern_size, min_count), or None.
+    """
+
+    eos_token_id: int | None = None
+    stop_token_ids: tuple[int, ...] = ()
+    min_tokens: int = 0
+    repetition: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """What a client asks for. Schedulers may read every field.
 
     ``prompt``: runs of token ids. ``max_tokens``: the client's cap on output tokens; the true
     output length is the executor's secret. ``arrival_time``: any integer, used by priority
-    order. ``priority``: smaller is more urgent.
+    order. ``priority``: smaller is more urgent. ``grammar``: the output is constrained by a
+    grammar that must be compiled first. ``resumable``: a streaming session, whose prompt may get
+    further chunks.
     """
 
     id: str
@@ -29,6 +45,9 @@ class Request:
     max_tokens: int
     arrival_time: int = 0
     priority: int = 0
+    stop: Stop | None = None
+    grammar: bool = False
+    resumable: bool = False
 
     @property
     def num_prompt_tokens(self) -> int:
@@ -85,6 +104,17 @@ class Tokens:
             else:
                 self.append(token)
 
+    @property
+    def last(self) -> int:
+        """The last token; there must be one."""
+        assert self._next is not None
+        return self._next - 1
+
+    def between(self, start: int, stop: int) -> list[int]:
+        """The tokens ``start`` to ``stop - 1``."""
+        run = bisect_right(self._starts, start) - 1
+        return [self._token(run, position) for position in range(start, stop)]
+
     def truncate(self, length: int) -> None:
         """Keep the first ``length`` tokens."""
         if length >= self.length:
@@ -111,7 +141,7 @@ class Tokens:
         run = bisect_right(self._starts, start) - 1
         if run + 1 == len(self._starts) or self._starts[run + 1] >= stop:
             return self._firsts[run] + start - self._starts[run]
-        return tuple(self._token(run, position) for position in range(start, stop))
+        return tuple(self.between(start, stop))
 
     def _token(self, run: int, position: int) -> int:
         while run + 1 < len(self._starts) and self._starts[run + 1] <= position:

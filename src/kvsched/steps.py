@@ -1,59 +1,17 @@
-"""Every step of a run, rebuilt from its log.
-
-The fold knows no scheduling rule. It applies facts: who entered which queue, which blocks were
-taken, hashed or given back. One thing is implied and not written: a running request with one
-token left to compute computes it, unless an Idle event says otherwise.
-"""
+"""Every step of a run, rebuilt from its log."""
 
 from __future__ import annotations
 
-import zlib
-from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar
 
+from kvsched.board import Board, LaneState
 from kvsched.contract import Denial
-from kvsched.log import (
-    Abort,
-    Admit,
-    Allocate,
-    Arrive,
-    Cache,
-    Chunk,
-    Deny,
-    Entry,
-    Event,
-    Evict,
-    Finish,
-    Free,
-    Idle,
-    Log,
-    Phase,
-    Preempt,
-    Resume,
-    Undeny,
-)
-from kvsched.queues import Queue, Ranked, make_queue
+from kvsched.log import Admit, Allocate, Deliver, Entry, Event, Log, Phase, Preempt
 
 E = TypeVar("E", bound=Event)
-
-
-class Lane(Ranked):
-    """One request as the log shows it."""
-
-    __slots__ = ("blocks", "num_computed_tokens", "num_preemptions", "num_tokens", "status")
-
-    def __init__(self, event: Arrive) -> None:
-        self.id = event.id
-        self.priority = event.priority
-        self.arrival_time = event.arrival_time
-        self.status = event.status
-        self.num_tokens = event.num_prompt_tokens
-        self.num_computed_tokens = 0
-        self.num_preemptions = 0
-        self.blocks: list[int] = []
 
 
 @dataclass(slots=True)
@@ -62,148 +20,50 @@ class StepRecord:
 
     ``entries`` are the step's log entries. ``failures``: ids whose allocation was refused, once
     per refusal. ``blocks``: the whole table of an admitted request, the appended blocks of a
-    running one, nothing of a victim's. ``live`` maps id to (status, computed, tokens,
-    preemptions) after ``schedule()``. ``free`` and ``cached`` count blocks; ``*_end`` fields
-    stand after ``update()``. ``erased``: for each Evict, who had filled the blocks, and how many.
+    running one, nothing of a victim's. ``live``: every request's numbers after ``schedule()``.
+    ``sampling``: tokens that will come back; ``emitted``: those that reached their client.
+    ``prefilling``: ids whose prefill or load is in flight. ``free`` and ``cached`` count blocks,
+    ``slots`` paused sessions. ``*_end`` fields stand after ``update()``. ``erased``: for each
+    Evict, who had filled the blocks, and how many.
     """
 
     step: int
     now: int
     entries: list[Entry]
     scheduled: dict[str, int] = field(default_factory=dict)
+    sampling: dict[str, int] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     denial: Denial | None = None
     erased: list[dict[str, int]] = field(default_factory=list)
     blocks: dict[str, list[int]] = field(default_factory=dict)
     ended_before: list[str] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
     running: list[str] = field(default_factory=list)
-    live: dict[str, tuple[str, int, int, int]] = field(default_factory=dict)
+    prefilling: list[str] = field(default_factory=list)
+    live: dict[str, LaneState] = field(default_factory=dict)
+    slots: int = 0
     free_before: int = 0
     free: int = 0
     free_crc: int = 0
     cached: int = 0
-    emitted: list[str] = field(default_factory=list)
+    emitted: dict[str, int] = field(default_factory=dict)
+    waiting_end: list[str] = field(default_factory=list)
+    skipped_end: list[str] = field(default_factory=list)
+    running_end: list[str] = field(default_factory=list)
+    live_end: dict[str, LaneState] = field(default_factory=dict)
+    slots_end: int = 0
     free_end: int = 0
     free_crc_end: int = 0
+    cached_end: int = 0
 
-    def of(self, *kinds: type[E]) -> list[E]:
-        """The step's events of these kinds, in order."""
-        return [entry.event for entry in self.entries if isinstance(entry.event, kinds)]
-
-
-class Board:
-    """The state of a run, moved forward one event at a time."""
-
-    def __init__(self, log: Log) -> None:
-        config = log.config
-        self.lanes: dict[str, Lane] = {}
-        self.waiting: Queue[Lane] = make_queue(config["policy"])
-        self.running: list[Lane] = []
-        self.free: OrderedDict[int, None] = OrderedDict.fromkeys(range(1, config["num_gpu_blocks"]))
-        self.cached: dict[int, str] = {}
-        self.denial: Denial | None = None
-        self.ended: list[str] = []
-        self.idle: frozenset[str] = frozenset()
-        self.chunks: dict[str, int] = {}
-
-    def free_crc(self) -> int:
-        """``zlib.crc32`` of the free queue's ids, head first, decimal, joined by commas."""
-        return zlib.crc32(",".join(map(str, self.free)).encode())
-
-    def apply(self, event: Event, record: StepRecord) -> None:
-        """Apply one event of any phase."""
-        match event:
-            case Arrive():
-                self.lanes[event.id] = lane = Lane(event)
-                self.waiting.add(lane)
-            case Abort():
-                if event.status is not None:
-                    self._leave(self.lanes.pop(event.id))
-            case Chunk():
-                self.chunks[event.id] = event.tokens
-            case Idle():
-                self.idle = frozenset(event.ids)
-            case Admit() | Resume():
-                self._admit(event)
-            case Allocate():
-                self._allocate(event, record)
-            case Evict():
-                owners = Counter(self.cached.pop(block) for block in event.blocks)
-                record.erased.append(dict(owners))
-            case Cache():
-                self.cached.update(dict.fromkeys(event.blocks, event.id))
-            case Free():
-                self._free(event)
-            case Preempt():
-                self._preempt(event, record)
-            case Deny():
-                self.denial = event.denial
-            case Undeny():
-                self.denial = None
-            case Finish():
-                lane = self.lanes.pop(event.id)
-                lane.status = event.status
-                self.running.remove(lane)
-                self.ended.append(lane.id)
-
-    def compute(self, record: StepRecord) -> None:
-        """End of ``schedule()``: advance everyone who computes in this step."""
-        for lane in self.running:
-            left = lane.num_tokens - lane.num_computed_tokens
-            tokens = self.chunks.get(lane.id, 1 if left == 1 else 0)
-            if tokens and lane.id not in self.idle:
-                lane.num_computed_tokens += tokens
-                record.scheduled[lane.id] = tokens
-        self.chunks, self.idle = {}, frozenset()
-
-    def sample(self, record: StepRecord) -> None:
-        """Start of ``update()``: whoever computed its last token gets one more."""
-        for request_id in record.scheduled:
-            lane = self.lanes[request_id]
-            if lane.num_computed_tokens == lane.num_tokens:
-                lane.num_tokens += 1
-                record.emitted.append(request_id)
-
-    def _admit(self, event: Admit) -> None:
-        lane = self.waiting.pop()
-        lane.status = "RUNNING"
-        lane.num_computed_tokens = event.computed
-        self.running.append(lane)
-        self.chunks[event.id] = event.tokens
-
-    def _allocate(self, event: Allocate, record: StepRecord) -> None:
-        for block in (*event.hits, *event.blocks):
-            self.free.pop(block, None)
-        taken = [*event.hits, *event.blocks]
-        self.lanes[event.id].blocks += taken
-        record.blocks.setdefault(event.id, []).extend(taken)
-
-    def _free(self, event: Free) -> None:
-        for block in event.back:
-            self.free[block] = None
-        for block in reversed(event.front):
-            self.free[block] = None
-            self.free.move_to_end(block, last=False)
-
-    def _preempt(self, event: Preempt, record: StepRecord) -> None:
-        lane = self.lanes[event.id]
-        lane.status = "PREEMPTED"
-        lane.num_computed_tokens = 0
-        lane.num_preemptions = event.preemptions
-        lane.blocks = []
-        self.running.remove(lane)
-        self.waiting.requeue(lane)
-        self.chunks.pop(event.id, None)
-        record.blocks.pop(event.id, None)
-        record.failures.append(event.denial.id)
-
-    def _leave(self, lane: Lane) -> None:
-        if lane.status == "RUNNING":
-            self.running.remove(lane)
-        else:
-            self.waiting.remove(lane)
-        self.ended.append(lane.id)
+    def of(self, *kinds: type[E], phase: Phase | None = None) -> list[E]:
+        """The step's events of these kinds, of one phase or all, in order."""
+        return [
+            entry.event
+            for entry in self.entries
+            if isinstance(entry.event, kinds) and phase in (None, entry.phase)
+        ]
 
 
 def rebuild(log: Log) -> Iterator[StepRecord]:
@@ -211,34 +71,66 @@ def rebuild(log: Log) -> Iterator[StepRecord]:
     board = Board(log)
     by_step = {step: list(entries) for step, entries in groupby(log.entries, lambda e: e.step)}
     for step, now in enumerate(log.times):
-        yield _step(board, StepRecord(step, now, by_step.get(step, [])))
+        record = StepRecord(step, now, by_step.get(step, []))
+        _forward(board, record)
+        yield record
 
 
-def _step(board: Board, record: StepRecord) -> StepRecord:
+def _forward(board: Board, record: StepRecord) -> None:
+    """Move the board over one step, and write down what it shows on the way."""
     record.free_before = len(board.free)
-    for entry in record.entries:
-        if entry.phase is not Phase.UPDATE:
-            board.apply(entry.event, record)
-    record.ended_before, board.ended = sorted(board.ended), []
-    board.compute(record)
+    _apply(board, record, Phase.ARRIVALS, Phase.SCHEDULE)
+    record.scheduled = board.compute()
+    record.sampling = board.sampling(record.scheduled)
     _after_schedule(board, record)
-    board.sample(record)
+    _apply(board, record, Phase.MID)
+    unlike = {event.id: event.tokens for event in record.of(Deliver)}
+    record.emitted = board.deliver(record.sampling, unlike)
+    _apply(board, record, Phase.UPDATE)
+    _after_update(board, record)
+
+
+def _apply(board: Board, record: StepRecord, *phases: Phase) -> None:
     for entry in record.entries:
-        if entry.phase is Phase.UPDATE:
-            board.apply(entry.event, record)
-    record.free_end, record.free_crc_end = len(board.free), board.free_crc()
-    return record
+        if entry.phase in phases:
+            board.apply(entry.event)
 
 
 def _after_schedule(board: Board, record: StepRecord) -> None:
+    record.ended_before, board.ended = sorted(board.ended), []
+    record.erased, board.erased = board.erased, []
     record.denial = board.denial
+    victims = record.of(Preempt)
+    record.failures = [event.denial.id for event in victims if event.denial is not None]
     if board.denial is not None and board.denial.of_allocator:
         record.failures.append(board.denial.id)
-    record.waiting = [lane.id for lane in board.waiting]
+    record.blocks = _appended(board, record)
+    record.waiting = [lane.id for lane in board.queues["waiting"]]
+    record.skipped = [lane.id for lane in board.queues["skipped"]]
     record.running = [lane.id for lane in board.running]
-    record.live = {
-        lane.id: (lane.status, lane.num_computed_tokens, lane.num_tokens, lane.num_preemptions)
-        for lane in board.lanes.values()
-    }
+    record.prefilling = sorted(board.prefilling)
+    record.live = board.live()
+    record.slots = board.paused_sessions
     record.free, record.free_crc = len(board.free), board.free_crc()
     record.cached = len(board.cached)
+
+
+def _after_update(board: Board, record: StepRecord) -> None:
+    record.waiting_end = [lane.id for lane in board.queues["waiting"]]
+    record.skipped_end = [lane.id for lane in board.queues["skipped"]]
+    record.running_end = [lane.id for lane in board.running]
+    record.live_end = board.live()
+    record.slots_end = board.paused_sessions
+    record.free_end, record.free_crc_end = len(board.free), board.free_crc()
+    record.cached_end = len(board.cached)
+
+
+def _appended(board: Board, record: StepRecord) -> dict[str, list[int]]:
+    """Blocks by request: what the runner must be told. A load's table is told when it runs."""
+    blocks: dict[str, list[int]] = {}
+    for event in record.of(Allocate, phase=Phase.SCHEDULE):
+        if event.id in record.scheduled:
+            blocks.setdefault(event.id, []).extend((*event.hits, *event.blocks))
+    for admission in record.of(Admit):
+        blocks[admission.id] = list(board.lanes[admission.id].blocks)
+    return blocks

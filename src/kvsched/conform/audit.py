@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from kvsched.log import Admit, Allocate, Finish, Preempt, Resume
+from collections import Counter
+
+from kvsched.log import Admit, Allocate, ChunkEnd, Finish, Load, Phase, Preempt, Resume
 from kvsched.steps import StepRecord
+from kvsched.vllm.status import ABORTED
 
 
 class Written:
@@ -49,47 +52,64 @@ class Written:
 
 
 class Totals:
-    """Sums over a run, under the names a recording's summary uses."""
+    """Sums over a run, under the names the recordings' summaries use."""
 
     def __init__(self, block_size: int, caching: bool) -> None:
         self.written = Written(block_size) if caching else None
-        self.sums = dict.fromkeys(
-            (
-                "steps",
-                "preemptions",
-                "preempt_steps",
-                "resumes",
-                "hit_tokens_new",
-                "hit_tokens_resumed",
-                "scheduled_tokens",
-                "output_tokens",
-                "finished",
-                "idle_steps",
-            ),
-            0,
-        )
+        self.sums: Counter[str] = Counter()
+        self.finished: Counter[str] = Counter()
+        self.statuses: set[str] = set()
         self.phantom: list[list[int | str]] = []
 
     def see(self, record: StepRecord) -> None:
         """Take one step in."""
-        sums = self.sums
+        victims = record.of(Preempt, phase=Phase.SCHEDULE)
         resumed = record.of(Resume)
         fresh = [event for event in record.of(Admit) if not isinstance(event, Resume)]
-        victims = record.of(Preempt)
-        sums["steps"] += 1
-        sums["preemptions"] += len(victims)
-        sums["preempt_steps"] += bool(victims)
-        sums["resumes"] += len(resumed)
-        sums["hit_tokens_new"] += sum(event.computed for event in fresh)
-        sums["hit_tokens_resumed"] += sum(event.computed for event in resumed)
-        sums["scheduled_tokens"] += sum(record.scheduled.values())
-        sums["output_tokens"] += len(record.emitted)
-        sums["finished"] += len(record.of(Finish))
-        sums["idle_steps"] += not record.scheduled and not record.emitted
+        self.sums += Counter(
+            steps=1,
+            preemptions=len(victims),
+            preempt_steps=bool(victims),
+            resumes=len(resumed),
+            hit_tokens_new=sum(event.computed for event in fresh),
+            hit_tokens_resumed=sum(event.computed for event in resumed),
+            scheduled_tokens=sum(record.scheduled.values()),
+            output_tokens=sum(record.emitted.values()),
+            finished=len(record.of(Finish)),
+            idle_steps=not record.scheduled and not record.emitted,
+            skipped_steps=bool(record.skipped),
+            kv_loads=len(record.of(Load)),
+        )
+        self.finished.update(
+            event.reason for event in record.of(Finish, ChunkEnd) if event.status != ABORTED.name
+        )
+        self.statuses.update(state.status for state in record.live.values())
+        self.statuses.update(state.status for state in record.live_end.values())
         if self.written is not None:
             self.phantom += self.written.see(record)
 
-    def summary(self, stop: str) -> dict[str, object]:
-        """The totals as a recording writes them."""
+    def first_format(self, stop: str) -> dict[str, object]:
+        """The summary of a ``vllm-golden-1`` recording."""
+        names = (
+            "steps preemptions preempt_steps resumes hit_tokens_new hit_tokens_resumed "
+            "scheduled_tokens output_tokens finished idle_steps"
+        )
         phantom = self.phantom if self.written is not None else None
-        return {**self.sums, "stop": stop, "phantom": phantom}
+        return {**self._sums(names), "stop": stop, "phantom": phantom}
+
+    def second_format(self, stop: str) -> dict[str, object]:
+        """The summary of a ``vllm-golden-2`` recording of a synchronous run."""
+        names = (
+            "steps preemptions resumes hit_tokens_new hit_tokens_resumed scheduled_tokens "
+            "output_tokens skipped_steps kv_loads"
+        )
+        return {
+            **self._sums(names),
+            "preempt_in_flight": 0,
+            "finished": dict(self.finished),
+            "statuses": sorted(self.statuses),
+            "stop": stop,
+        }
+
+    def _sums(self, names: str) -> dict[str, int]:
+        return {name: self.sums[name] for name in names.split()}

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvsched.conform.audit import Totals
+from kvsched.conform.fields import first_format, second_format
 from kvsched.conform.recording import Recording, load
-from kvsched.conform.replay import replay
-from kvsched.log import Abort, Admit, Arrive, Finish, Preempt, Resume
+from kvsched.conform.replay import not_modelled, replay
 from kvsched.steps import StepRecord, rebuild
 
 
@@ -54,58 +54,48 @@ def check(path: Any) -> CaseResult:
 
 def compare(recording: Recording) -> CaseResult:
     """Replay and compare a loaded recording."""
-    log, stop = replay(recording)
-    totals = Totals(recording.config["block_size"], bool(recording.config["enable_prefix_caching"]))
+    gap = not_modelled(recording)
+    if gap is not None:
+        return _result(recording, 0, unsupported=gap)
+    run = replay(recording, len(recording.trace))
+    first = recording.format == "vllm-golden-1"
+    totals = Totals(run.config.block_size, first and run.config.enable_prefix_caching)
     divergence = None
     steps = 0
-    for record in rebuild(log):
-        if steps == len(recording.trace):
-            break
-        divergence = _first_difference(recording.trace[steps], step_fields(record), steps)
+    for recorded, record in zip(recording.trace, rebuild(run.log), strict=False):
+        divergence = _first_difference(recorded, step_fields(recording, record), steps)
         if divergence is not None:
             break
         totals.see(record)
         steps += 1
     if divergence is None:
-        divergence = _compare_end(recording, totals.summary(stop), len(log.times))
+        summary = totals.first_format(run.stop) if first else totals.second_format(run.stop)
+        divergence = _compare_end(recording, summary, len(run.log.times))
+    return _result(recording, steps, divergence)
+
+
+def _result(
+    recording: Recording,
+    steps: int,
+    divergence: Divergence | None = None,
+    unsupported: str | None = None,
+) -> CaseResult:
     return CaseResult(
-        recording.name, recording.engine, recording.version, str(recording.path), steps, divergence
+        recording.name,
+        recording.engine,
+        recording.version,
+        str(recording.path),
+        steps,
+        divergence,
+        unsupported,
     )
 
 
-def step_fields(record: StepRecord) -> dict[str, Any]:
-    """A rebuilt step under the field names of format ``vllm-golden-1``."""
-    admitted = record.of(Admit)
-    return {
-        "step": record.step,
-        "ev": [_event(event) for event in record.of(Arrive, Abort)],
-        "sched": [[request_id, tokens] for request_id, tokens in record.scheduled.items()],
-        "new": [event.id for event in admitted if not isinstance(event, Resume)],
-        "resumed": [event.id for event in record.of(Resume)],
-        "preempted": [event.id for event in record.of(Preempt)],
-        "alloc_fail": record.failures,
-        "hits": {event.id: event.computed for event in admitted},
-        "blocks": record.blocks,
-        "finished_prev": record.ended_before,
-        "free": record.free,
-        "free_crc": record.free_crc,
-        "cached": record.cached,
-        "waiting": record.waiting,
-        "skipped": [],
-        "running": record.running,
-        "live": {request_id: list(state) for request_id, state in record.live.items()},
-        "emitted": record.emitted,
-        "finished": [[event.id, event.reason] for event in record.of(Finish)],
-        "free_end": record.free_end,
-        "free_crc_end": record.free_crc_end,
-    }
-
-
-def _event(event: object) -> list[Any]:
-    if isinstance(event, Arrive):
-        return ["add", event.id]
-    assert isinstance(event, Abort)
-    return ["abort", event.id, event.status]
+def step_fields(recording: Recording, record: StepRecord) -> dict[str, Any]:
+    """A rebuilt step under the field names of the recording's format."""
+    if recording.format == "vllm-golden-1":
+        return first_format(record)
+    return second_format(record, connector=recording.config["connector"] is not None)
 
 
 def _first_difference(
@@ -133,9 +123,10 @@ def _same(name: str, recorded: Any, got: Any) -> bool:
 def _compare_end(recording: Recording, summary: dict[str, object], steps: int) -> Divergence | None:
     if steps != len(recording.trace):
         return Divergence(None, "steps", len(recording.trace), steps, "  the runs end apart")
-    for name, expected in recording.summary.items():
-        if summary.get(name) != expected:
-            return Divergence(None, name, expected, summary.get(name), "")
+    for name in _fields(recording.summary, summary):
+        expected, got = recording.summary.get(name), summary.get(name)
+        if expected != got:
+            return Divergence(None, name, expected, got, "  every step matches")
     return None
 
 

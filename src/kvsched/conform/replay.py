@@ -3,68 +3,149 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+from kvsched.conform.document import place
 from kvsched.conform.recording import Recording
-from kvsched.engine import Engine, ScriptedExecutor
+from kvsched.conform.world import RecordedWorld
+from kvsched.contract import Close, Control, NextChunk, Pause, Reset
+from kvsched.engine import Engine
 from kvsched.errors import InputError
-from kvsched.log import Log
-from kvsched.request import Request
+from kvsched.log import Deliver, Log
+from kvsched.request import Request, Runs, Stop
 from kvsched.steps import StepRecord, rebuild
 from kvsched.vllm import Config, Scheduler
-from kvsched.workload import Arrival, Cancel, WorkloadEvent
+from kvsched.workload import Arrival, Cancel, Order, WorkloadEvent
 
 
-def replay(recording: Recording) -> tuple[Log, str]:
-    """Run a recording's requests and events; return the log and why it stopped.
+class Run(NamedTuple):
+    """A replay: its log, the scheduler's configuration, and why it stopped."""
+
+    log: Log
+    config: Config
+    stop: str
+
+
+def not_modelled(recording: Recording) -> str | None:
+    """What of the recording's configuration the twin does not model yet, or None."""
+    if recording.config.get("async_scheduling"):
+        return "asynchronous scheduling"
+    if recording.config.get("spec"):
+        return "speculative decoding"
+    return None
+
+
+def replay(recording: Recording, most_steps: int | None = None) -> Run:
+    """Run a recording's requests and events.
 
     Stops as the format says: ``all_done``, ``stalled`` after ``max_idle`` idle steps with every
-    event past, ``max_steps``.
+    event past, ``max_steps``; or ``too_long``, one step after ``most_steps``. Raises InputError
+    if the configuration is out of range.
     """
     log = Log()
-    engine = _engine(recording, log)
+    config = _config(recording)
+    world = RecordedWorld(recording)
+    engine = Engine(Scheduler(config, log, world), _workload(recording), log, executor=world)
+    last_grammar = max(r.get("grammar", {}).get("ready") or 0 for r in recording.requests)
     idle = 0
-    while True:
-        before = log.delivered
-        plan = engine.step()
-        idle = idle + 1 if not plan.scheduled and log.delivered == before else 0
-        if not engine.calendar:
+    while most_steps is None or engine.steps <= most_steps:
+        idle = 0 if _step(engine, world, log) else idle + 1
+        if not engine.calendar and engine.steps > last_grammar:
             if not engine.scheduler.has_work():
-                return log, "all_done"
+                return Run(log, config, "all_done")
             if idle >= recording.max_idle:
-                return log, "stalled"
+                return Run(log, config, "stalled")
         if engine.steps >= recording.max_steps:
-            return log, "max_steps"
+            return Run(log, config, "max_steps")
+    return Run(log, config, "too_long")
+
+
+def _step(engine: Engine, world: RecordedWorld, log: Log) -> bool:
+    """One step; False if it scheduled nothing and delivered nothing."""
+    world.step = engine.steps
+    delivered, written = log.delivered, len(log.entries)
+    plan = engine.step()
+    for entry in log.entries[written:]:
+        if isinstance(entry.event, Deliver):
+            world.correct(entry.event.id, entry.event.tokens)
+    return bool(plan.scheduled) or log.delivered > delivered
 
 
 def replayed_steps(recording: Recording) -> Iterator[StepRecord]:
     """The steps of a replay."""
-    log, _ = replay(recording)
-    return rebuild(log)
+    return rebuild(replay(recording).log)
 
 
-def _engine(recording: Recording, log: Log) -> Engine:
+def _config(recording: Recording) -> Config:
+    """The scheduler's knobs; the second format's others say what runs around it."""
+    around = ("async_scheduling", "connector", "depth", "spec")
+    knobs = {key: value for key, value in recording.config.items() if key not in around}
+    connector = recording.config.get("connector") or {}
     try:
-        config = Config.from_dict(recording.config)
+        return Config.from_dict(
+            {**knobs, "kv_load_failure_policy": connector.get("failure_policy", "recompute")}
+        )
     except InputError as error:
-        raise error.inside(f"{recording.path}: config") from None
-    first_token = {r["id"]: 1_000_000 + 10_000 * i for i, r in enumerate(recording.requests)}
-    return Engine(
-        Scheduler(config, log), _workload(recording), log, executor=ScriptedExecutor(first_token)
-    )
+        raise InputError(
+            f"{place(recording.path)}: config.{error.place}", error.problem, error.fix
+        ) from None
 
 
 def _workload(recording: Recording) -> list[WorkloadEvent]:
-    arrivals = [
-        Arrival(
-            r["arrival_step"],
-            Request(
-                id=r["id"],
-                prompt=tuple((first, count) for first, count in r["prompt"]),
-                max_tokens=r["max_tokens"],
-                arrival_time=r["arrival_time"],
-                priority=r["priority"],
-            ),
-        )
-        for r in recording.requests
-    ]
-    return [*arrivals, *(Cancel(event["step"], event["id"]) for event in recording.events)]
+    arrivals = [Arrival(r["arrival_step"], _request(r)) for r in recording.requests]
+    own_stop = {r["id"]: r.get("stop") for r in recording.requests}
+    return [*arrivals, *(_event(event, own_stop) for event in recording.events)]
+
+
+def _request(spec: dict[str, Any]) -> Request:
+    return Request(
+        id=spec["id"],
+        prompt=_runs(spec["prompt"]),
+        max_tokens=spec["max_tokens"],
+        arrival_time=spec["arrival_time"],
+        priority=spec["priority"],
+        stop=_stop(spec.get("stop")),
+        grammar="grammar" in spec,
+        resumable=spec.get("resumable", False),
+    )
+
+
+def _event(event: dict[str, Any], own_stop: dict[str, Any]) -> WorkloadEvent:
+    mid = event["when"] == "mid"
+    if event["op"] == "abort":
+        return Cancel(event["step"], event["id"], mid)
+    return Order(event["step"], _order(event, own_stop), mid)
+
+
+def _order(event: dict[str, Any], own_stop: dict[str, Any]) -> Control:
+    match event["op"]:
+        case "chunk":
+            return NextChunk(
+                event["id"],
+                _runs(event["prompt"]),
+                event["arrival_time"],
+                _stop(event.get("stop", own_stop[event["id"]])),
+                event.get("max_tokens", 0),
+            )
+        case "close":
+            return Close(event["id"])
+        case "reset":
+            return Reset(event["running"])
+        case _:
+            return Pause(event["state"])
+
+
+def _runs(prompt: list[list[int]]) -> Runs:
+    return tuple((first, count) for first, count in prompt)
+
+
+def _stop(spec: dict[str, Any] | None) -> Stop | None:
+    if spec is None:
+        return None
+    repetition = spec.get("repetition")
+    return Stop(
+        eos_token_id=spec.get("eos"),
+        stop_token_ids=tuple(spec.get("stop_ids", ())),
+        min_tokens=spec.get("min_tokens", 0),
+        repetition=tuple(repetition) if repetition is not None else None,
+    )

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from kvsched.clock import Clock, Ticks
 from kvsched.contract import Executor, Plan, Result, Scheduler
 from kvsched.engine.executor import ScriptedExecutor
-from kvsched.log import Log, Refuse
-from kvsched.workload import Arrival, Door, WorkloadEvent, in_order
+from kvsched.log import Log, Phase, Refuse
+from kvsched.workload import Arrival, Cancel, Door, Order, WorkloadEvent, in_order
 
 PATIENCE = 1000
 """Steps without progress after which a run is called stuck."""
@@ -59,33 +59,43 @@ class Engine:
         self.now = 0
         self.steps = 0
 
-    def deliver_due(self) -> int:
-        """Hand over every event whose time has come; how many there were."""
-        due = 0
-        while self.calendar and self.calendar[0].at <= self.now:
-            event = self.calendar.popleft()
-            due += 1
-            if isinstance(event, Arrival):
-                denial = self.door.check(event.request) if self.door is not None else None
-                denial = denial or self.scheduler.add(event.request)
-                if denial is not None:
-                    self.log.add(Refuse(denial))
-            else:
-                self.scheduler.abort(event.id)
-        return due
-
     def step(self) -> Plan:
         """Deliver, schedule, execute; update the oldest batch once the queue is full."""
         self.log.begin(self.steps, self.now)
-        self.deliver_due()
+        due = self._due()
+        for event in due:
+            if not (isinstance(event, Cancel | Order) and event.mid):
+                self._deliver(event)
         plan = self.scheduler.schedule(self.now)
         self.batches.append((plan, self.executor(plan)))
         self.now += self.clock.duration(plan)
         self.steps += 1
+        self.log.phase = Phase.MID
+        for event in due:
+            if isinstance(event, Cancel | Order) and event.mid:
+                self._deliver(event)
         full = len(self.batches) > self.lag
         if full or not (plan.scheduled or self.scheduler.has_work()):
             self.scheduler.update(*self.batches.popleft())
         return plan
+
+    def _due(self) -> list[WorkloadEvent]:
+        due = []
+        while self.calendar and self.calendar[0].at <= self.now:
+            due.append(self.calendar.popleft())
+        return due
+
+    def _deliver(self, event: WorkloadEvent) -> None:
+        match event:
+            case Arrival():
+                denial = self.door.check(event.request) if self.door is not None else None
+                denial = denial or self.scheduler.add(event.request)
+                if denial is not None:
+                    self.log.add(Refuse(denial))
+            case Cancel():
+                self.scheduler.abort(event.id)
+            case Order():
+                self.scheduler.control(event.op)
 
     @property
     def done(self) -> bool:

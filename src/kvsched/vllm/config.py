@@ -9,7 +9,10 @@ from typing import Any
 from kvsched.errors import InputError
 
 POLICIES = ("fcfs", "priority")
+FAILURE_POLICIES = ("recompute", "fail")
 LIMIT = 2**31 - 1
+MOST_BLOCKS = 10_000_000
+SMALLEST_POOL = "block 0 is the null block, so 2 is the smallest pool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +38,23 @@ class Config:
     enable_chunked_prefill: bool = True
     long_prefill_token_threshold: int = 0
     scheduler_reserve_full_isl: bool = True
+    kv_load_failure_policy: str = "recompute"
 
     def __post_init__(self) -> None:
         _check_types(self)
-        _range(self, "num_gpu_blocks", 2, "block 0 is the null block, so 2 is the smallest pool")
+        _range(self, "num_gpu_blocks", 2, SMALLEST_POOL, MOST_BLOCKS)
         _range(self, "block_size", 1, "use a positive number of tokens, usually 16")
         _range(self, "max_num_seqs", 1, "use a positive number of slots")
         _range(self, "max_model_len", 1, "use a positive number of tokens")
         _range(self, "long_prefill_token_threshold", 0, "use 0 to switch it off")
         if self.policy not in POLICIES:
             raise InputError("policy", f"unknown policy {self.policy!r}", "use fcfs or priority")
+        if self.kv_load_failure_policy not in FAILURE_POLICIES:
+            raise InputError(
+                "kv_load_failure_policy",
+                f"unknown policy {self.kv_load_failure_policy!r}",
+                "use recompute or fail",
+            )
         if not 0 <= self.watermark < 1:
             raise InputError(
                 "watermark", f"{self.watermark} is not in [0, 1)", "use a fraction such as 0.02"
@@ -96,7 +106,7 @@ def _check_types(config: Config) -> None:
             raise InputError(f.name, f"{value!r} is not of type {f.type}", f"give a {f.type}")
 
 
-def _range(config: Config, name: str, low: int, fix: str) -> None:
+def _range(config: Config, name: str, low: int, fix: str, high: int = LIMIT) -> None:
     value = getattr(config, name)
-    if not low <= value <= LIMIT:
-        raise InputError(name, f"{value} is not between {low} and {LIMIT}", fix)
+    if not low <= value <= high:
+        raise InputError(name, f"{value} is not between {low} and {high}", fix)

@@ -7,12 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import NamedTuple
 
-from kvsched.contract import BLOCK, WATERMARK, WHOLE_SEQUENCE, Denial
-from kvsched.log import Allocate, Cache, Evict, Free, Log
+from kvsched.contract import BLOCK, RESERVED, WATERMARK, WHOLE_SEQUENCE, Denial
+from kvsched.log import Allocate, Cache, Evict, Free, Log, Uncache
 from kvsched.vllm.block_pool import BlockPool
 from kvsched.vllm.config import Config
 from kvsched.vllm.state import RequestState
+
+
+class Found(NamedTuple):
+    """What a waiting request need not compute.
+
+    ``computed`` tokens in all: ``hits`` blocks of the local cache, ``external`` tokens to load.
+    An asynchronous load takes blocks now and runs later.
+    """
+
+    computed: int
+    hits: Sequence[int] = ()
+    external: int = 0
+    asynchronous: bool = False
 
 
 class KVCacheManager:
@@ -53,33 +67,38 @@ class KVCacheManager:
                 return Denial(r.id, BLOCK, need, headroom=keep, free=free)
             self._append(r, (), need)
         if end // size > r.num_cached_blocks:
-            self._cache_full_blocks(r, end)
+            self.cache_full_blocks(r, end)
         return None
 
     def admit(
-        self, r: RequestState, num_new_tokens: int, hits: Sequence[int], headroom: int
+        self, r: RequestState, num_new_tokens: int, found: Found, headroom: int, reserved: int
     ) -> Denial | None:
         """Blocks for a waiting request: first the whole-sequence gate, then this chunk.
 
         Hit blocks nobody holds lie in the free queue and would leave it, so they count as demand.
+        ``reserved`` blocks are spoken for by loads and prefills in flight; only the second test
+        knows of them (kv_cache_manager.py:526). An asynchronous load takes blocks and no hashes.
         """
         config = self.config
         size = self.block_size
-        have = len(r.block_table) + len(hits)
-        end = min(r.num_computed_tokens + len(hits) * size + num_new_tokens, config.max_model_len)
-        cached = sum(1 for block in hits if self.pool.ref_cnt[block] == 0)
+        have = len(r.block_table) + len(found.hits)
+        end = min(found.computed + num_new_tokens, config.max_model_len)
+        cached = sum(1 for block in found.hits if self.pool.ref_cnt[block] == 0)
         if config.scheduler_reserve_full_isl:  # kv_cache_manager.py:475-491
             whole = -(-min(r.num_tokens, config.max_model_len) // size)
-            denial = self._refusal(r, WHOLE_SEQUENCE, whole - have, cached, headroom)
+            denial = self._refusal(r, WHOLE_SEQUENCE, whole - have, cached, headroom, 0)
             if denial is not None:
                 return denial
         need = max(0, -(-end // size) - have)
-        denial = self._refusal(r, BLOCK, need, cached, headroom)
+        denial = self._refusal(r, BLOCK, need, cached, headroom, reserved)
         if denial is not None:
             return denial
-        r.num_cached_blocks = have
-        self._append(r, hits, need)
-        self._cache_full_blocks(r, end)
+        if found.hits:
+            r.num_cached_blocks = len(found.hits)
+        if need or found.hits:
+            self._append(r, found.hits, need)
+        if not found.asynchronous:
+            self.cache_full_blocks(r, end)
         return None
 
     def free(self, r: RequestState) -> None:
@@ -91,15 +110,19 @@ class KVCacheManager:
             self.log.add(Free(r.id, tuple(front), tuple(back)))
 
     def _refusal(
-        self, r: RequestState, test: str, need: int, cached: int, headroom: int
+        self, r: RequestState, test: str, need: int, cached: int, headroom: int, reserved: int
     ) -> Denial | None:
-        """The test's denial, named ``watermark`` where only the head-room makes it fail."""
+        """The denial of a block test, named after what alone makes it fail."""
         need = max(0, need)
         free = len(self.pool.free)
-        if need + cached + headroom <= free:
+        asked = need + cached + headroom
+        if asked <= free - reserved:
             return None
-        binding = WATERMARK if need + cached <= free else test
-        return Denial(r.id, binding, need, cached, headroom, free)
+        if asked <= free:
+            test = RESERVED
+        elif need + cached <= free - reserved:
+            test = WATERMARK
+        return Denial(r.id, test, need, cached, headroom, free, reserved)
 
     def _append(self, r: RequestState, hits: Sequence[int], need: int) -> None:
         """Hits are taken first: out of the free queue before its head is popped."""
@@ -111,7 +134,22 @@ class KVCacheManager:
             self.log.add(Evict(r.id, tuple(evicted)))
         self.log.add(Allocate(r.id, tuple(hits), tuple(blocks), len(self.pool.free)))
 
-    def _cache_full_blocks(self, r: RequestState, end: int) -> None:
+    def drop_hashes(self, r: RequestState, first: int) -> None:
+        """Blocks of the table from index ``first`` on can no longer be found."""
+        dropped = [block for block in r.block_table[first:] if self.pool.forget(block)]
+        r.num_cached_blocks = min(r.num_cached_blocks, first)
+        if dropped:
+            self.log.add(Uncache(tuple(dropped)))
+
+    def reset(self) -> bool:
+        """Forget every hash, if no block is in use."""
+        if len(self.pool.free) < self.config.num_gpu_blocks - 1:
+            return False
+        dropped = [block for block in self.pool.free if self.pool.forget(block)]
+        self.log.add(Uncache(tuple(dropped)))
+        return True
+
+    def cache_full_blocks(self, r: RequestState, end: int) -> None:
         """Register full blocks at schedule time, before their KV exists.
 
         So a request admitted later in the same schedule() already hits them, and a pass that is

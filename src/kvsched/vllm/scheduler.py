@@ -1,14 +1,26 @@
-"""The two-phase scheduler: running requests first, then, if nobody was evicted, the queue.
+"""The two-phase scheduler: running requests first, then, if nobody was evicted, the queues.
 
 Mirrors vLLM 0.28.0 v1/core/sched/scheduler.py; line numbers below are that file's. Each decision
 the engine makes is a method whose body is the engine's rule; a what-if overrides one of them.
+What waits outside lives in ``waits.py`` and ``loads.py``, streaming sessions in ``sessions.py``,
+pausing and resetting in ``orders.py``.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
-from kvsched.contract import POLICY, SLOT, TOKEN, Denial, Plan, Result, Row
+from kvsched.contract import (
+    POLICY,
+    SLOT,
+    TOKEN,
+    Control,
+    Denial,
+    Plan,
+    Result,
+    Row,
+    World,
+)
 from kvsched.errors import InputError
 from kvsched.invariants import Snapshot
 from kvsched.log import (
@@ -16,46 +28,69 @@ from kvsched.log import (
     Admit,
     Arrive,
     Chunk,
+    Deliver,
     Deny,
+    Enqueue,
     Finish,
     Idle,
     Log,
     Phase,
     Preempt,
     Resume,
+    SetAside,
     Undeny,
 )
 from kvsched.queues import Queue, make_queue
 from kvsched.request import Request
+from kvsched.vllm import orders
 from kvsched.vllm.block_pool import HashChain
 from kvsched.vllm.config import Config
 from kvsched.vllm.endings import check_stop
-from kvsched.vllm.kv_cache import KVCacheManager
+from kvsched.vllm.kv_cache import Found, KVCacheManager
+from kvsched.vllm.loads import Loads
+from kvsched.vllm.sessions import Sessions
 from kvsched.vllm.state import RequestState
 from kvsched.vllm.status import (
     ABORTED,
+    BLOCKED,
+    ERROR,
     FINISH_REASON,
+    GRAMMAR,
     PREEMPTED,
+    REMOTE,
     RUNNING,
+    STREAM,
     RequestStatus,
 )
 from kvsched.vllm.step import Step
+from kvsched.vllm.waits import Waits
 
 
 class Scheduler:
-    """vLLM's V1 scheduler. ``running`` is in admission order, under either policy."""
+    """vLLM's V1 scheduler. ``running`` is in admission order, under either policy.
 
-    def __init__(self, config: Config, log: Log | None = None) -> None:
+    ``waiting`` and ``skipped`` are its two queues: whoever waits for something outside, or was
+    passed over, stands in ``skipped``. ``world`` answers for the outside; by default nothing
+    waits.
+    """
+
+    def __init__(self, config: Config, log: Log | None = None, world: World | None = None) -> None:
         self.config = config
         self.log = log if log is not None else Log()
         self.log.head("vllm", "0.28.0", asdict(config))
+        self.world = world if world is not None else World()
         self.threshold = config.long_prefill_token_threshold
         self.max_model_len = config.max_model_len
         self.kv = KVCacheManager(config, self.log)
         self.chain = HashChain() if config.enable_prefix_caching else None
+        self.loads = Loads(self.world, self.kv, self.log)
+        self.waits = Waits(self.world, self.loads, self.log)
+        self.sessions = Sessions(self.log)
         self.requests: dict[str, RequestState] = {}
         self.waiting: Queue[RequestState] = make_queue(config.policy)
+        self.skipped: Queue[RequestState] = make_queue(config.policy)
         self.running: list[RequestState] = []
+        self.paused = "none"
         self.standing: Denial | None = None
 
     # -- requests come and go ---------------------------------------------------------------
@@ -68,7 +103,9 @@ class Scheduler:
             raise InputError(f"request {request.id}", "the prompt is empty", "give >= 1 token")
         r = RequestState(request, self.config, self.chain)
         self.requests[r.id] = r
-        self.waiting.add(r)
+        if request.grammar:
+            r.move_to(GRAMMAR)
+        queue = self._enqueue(r)
         self.log.add(
             Arrive(
                 r.id,
@@ -77,7 +114,7 @@ class Scheduler:
                 r.priority,
                 r.arrival_time,
                 r.status.name,
-                "waiting",
+                queue,
             )
         )
         return None
@@ -85,17 +122,20 @@ class Scheduler:
     def abort(self, request_id: str) -> None:
         """Forget a request and free its blocks; an unknown or finished id has no effect."""
         r = self.requests.get(request_id)
-        self.log.add(Abort(request_id, r.status.name if r is not None else None))
-        if r is None:
+        if r is None or r.status.is_finished:
+            self.log.add(Abort(request_id, None))
             return
-        if r.status is RUNNING:
-            self.running.remove(r)
-        else:
-            self.waiting.remove(r)
-        self._end(r, ABORTED)
+        before = r.status
+        self.remove(r)
+        held = self._release(r, ABORTED)
+        self.log.add(Abort(request_id, before.name, held))
+
+    def control(self, op: Control) -> None:
+        """A session's next chunk or its close, a reset of the prefix cache, a pause."""
+        orders.carry_out(self, op)
 
     def has_work(self) -> bool:
-        """Is any request unfinished?"""
+        """Is any request unfinished, or finished with a transfer in progress?"""
         return bool(self.requests)
 
     # -- one step ---------------------------------------------------------------------------
@@ -103,15 +143,17 @@ class Scheduler:
     def schedule(self, now: int) -> Plan:
         """Decide one step. ``now`` plays no part: vLLM's decisions do not read the clock."""
         self.log.phase = Phase.SCHEDULE
-        step = Step(self.config.max_num_batched_tokens)
+        step = Step(0 if self.paused == "all" else self.config.max_num_batched_tokens)
         self._running_pass(step)
         if len(step.scheduled) < len(self.running):
             self.log.add(Idle(tuple(r.id for r in self.running if r.id not in step.scheduled)))
         if self.may_admit(step):
             self._waiting_pass(step)
-        elif self.waiting:
+        elif step.plan.victims:
             head, victims = self.waiting.peek(), step.plan.victims
             step.plan.denials.append(Denial(head.id, POLICY, len(victims)))
+        if self.loads.inflight:
+            self.loads.settle(step.scheduled)
         self._log_denial(step)
         step.plan.read_rows = self._rows
         return step.plan
@@ -131,7 +173,7 @@ class Scheduler:
                 victim = running.pop(position)
                 if position < i:
                     i -= 1
-                self._preempt(victim, step, denial)
+                self.preempt(victim, denial, step)
                 if victim is r:
                     # break, not continue (:686-692): the requests behind get nothing this step,
                     # more urgent ones included, although blocks were just freed.
@@ -142,37 +184,57 @@ class Scheduler:
             i += 1
 
     def _waiting_pass(self, step: Step) -> None:
-        """Phase 2: admit from the head of the queue until a test refuses (:748-1161)."""
-        while self.waiting:
-            r = self.waiting.peek()
-            hits = self.kv.get_computed_blocks(r)
-            tokens, denial = self.waiting_tokens(r, len(hits) * self.config.block_size, step)
+        """Phase 2: admit from the head of the queues until a test refuses (:748-1161)."""
+        held: Queue[RequestState] = make_queue(self.config.policy)
+        while self.waiting or self.skipped:
+            queue = self.next_queue()
+            r = queue.peek()
+            denial = self.no_room(r, step)
             if denial is None:
-                denial = self.kv.admit(r, tokens, hits, self.headroom(r))
+                found = self.find(r)
+                if found is None:
+                    self._set_aside(queue, held)
+                    continue
+                tokens, denial = self.waiting_tokens(r, found, step)
+            if denial is None:
+                reserved = self.reserved(r, found)
+                denial = self.kv.admit(r, tokens, found, self.headroom(r), reserved)
             if denial is not None:
                 step.plan.denials.append(denial)
                 break  # head of line (:1047): nobody behind is tried
-            self.waiting.pop()
-            self._start(r, tokens, hits, step)
+            self._start(queue.pop(), tokens, found, step, held)
+        for r in held:
+            self.skipped.requeue(r)
 
     def update(self, plan: Plan, result: Result) -> None:
         """Append what was sampled, in scheduling order; whoever ends gives blocks back at once."""
         self.log.phase = Phase.UPDATE
+        lost, errors = self._lose(plan, result) if result.invalid_blocks else ([], [])
         delivered = 0
-        ended = False
+        stopped = False
         for request_id in plan.sampling or ():
-            r = self.requests[request_id]
+            r = self.requests.get(request_id)
+            if r is None or r.status is not RUNNING or r in lost:
+                continue
+            status = None
             for token in result.tokens[request_id]:
                 r.append(token)
                 delivered += 1
                 status = check_stop(r)
                 if status is not None:
-                    self._end(r, status)
-                    ended = True
                     break
-        if ended:
-            self.running = [r for r in self.running if not r.status.is_finished]
+            if r.grammar and not self.world.accepts(r.id, result.tokens[request_id]):
+                status = ERROR
+            if status is not None:
+                self._stop(r, status)
+                stopped = True
+        if stopped:
+            self.running = [r for r in self.running if r.status is RUNNING]
         self.log.delivered += delivered
+        if errors or self.waits.failed_grammars:
+            self._end_failed(errors)
+        if result.finished_recving or result.finished_sending or result.invalid_blocks:
+            self.loads.report(self.requests, result)
 
     # -- the engine's decisions -------------------------------------------------------------
 
@@ -187,16 +249,38 @@ class Scheduler:
             tokens = self.max_model_len - computed - 1
         return tokens
 
-    def waiting_tokens(
-        self, r: RequestState, computed: int, step: Step
-    ) -> tuple[int, Denial | None]:
-        """Tokens a waiting request would compute, or the budget that refuses it (:751-960)."""
+    def no_room(self, r: RequestState, step: Step) -> Denial | None:
+        """The budget that ends admission: tokens, or slots with paused sessions counted (:751)."""
         if step.tokens <= 0:
-            return 0, Denial(r.id, TOKEN, 1, free=step.tokens)
-        slots = self.config.max_num_seqs
-        if len(self.running) >= slots:
-            return 0, Denial(r.id, SLOT, len(self.running) + 1, free=slots)
-        tokens = r.num_tokens - computed
+            return Denial(r.id, TOKEN, 1, free=step.tokens)
+        taken = len(self.running) + self.sessions.paused
+        if taken >= self.config.max_num_seqs:
+            return Denial(r.id, SLOT, taken + 1, free=self.config.max_num_seqs)
+        return None
+
+    def next_queue(self) -> Queue[RequestState]:
+        """Which queue's head is next (:2152-2162).
+
+        FCFS: ``skipped`` while it has anyone, so who was ever set aside goes before everybody in
+        ``waiting``. Priority: the queue with the more urgent head, ``skipped`` on a tie.
+        """
+        if not self.waiting or not self.skipped:
+            return self.skipped or self.waiting
+        if self.config.policy == "fcfs" or not self.waiting.peek() < self.skipped.peek():
+            return self.skipped
+        return self.waiting
+
+    def find(self, r: RequestState) -> Found | None:
+        """What a waiting request need not compute; None sets it aside (:766-841)."""
+        return self.loads.find(r) if self.waits.ready(r) else None
+
+    def waiting_tokens(
+        self, r: RequestState, found: Found, step: Step
+    ) -> tuple[int, Denial | None]:
+        """Tokens a waiting request would compute, or the budget that refuses it (:930-960)."""
+        if found.asynchronous:
+            return 0, None
+        tokens = r.num_tokens - found.computed
         if 0 < self.threshold < tokens:
             tokens = self.threshold
         if tokens > step.tokens and not self.config.enable_chunked_prefill:
@@ -212,6 +296,10 @@ class Scheduler:
             return 0
         return self.config.watermark_blocks
 
+    def reserved(self, r: RequestState, found: Found) -> int:
+        """Blocks kept from an asynchronous load for work in flight (:1025-1031)."""
+        return self.loads.reserved(r) if found.asynchronous else 0
+
     def victim(self) -> int:
         """Index in ``running`` of who is thrown out (:644, :678).
 
@@ -226,47 +314,123 @@ class Scheduler:
         )
 
     def may_admit(self, step: Step) -> bool:
-        """Nobody is admitted in a step that preempted (:748)."""
-        return not step.plan.victims
+        """Nobody is admitted in a step that preempted, or while paused (:748)."""
+        return not step.plan.victims and self.paused == "none"
 
     # -- what a decision does ---------------------------------------------------------------
 
-    def _preempt(self, v: RequestState, step: Step, denial: Denial) -> None:
-        """Blocks back, progress to zero, to the front of the queue: recompute (:1349)."""
-        refunded = step.take_back(v)
+    def preempt(self, v: RequestState, denial: Denial | None, step: Step | None = None) -> None:
+        """Blocks back, progress to zero, to the front of ``waiting``: recompute (:1349)."""
+        refunded = step.take_back(v) if step is not None else 0
         lost = v.num_computed_tokens
         free_before = len(self.kv.pool.free)
         v.former_blocks = v.block_table
         self.kv.free(v)
+        self.loads.inflight.pop(v.id, None)
         v.num_computed_tokens = 0
         v.num_preemptions += 1
         v.move_to(PREEMPTED)
         self.waiting.requeue(v)
-        step.plan.victims.append(v.id)
+        if step is not None:
+            step.plan.victims.append(v.id)
         free_after = len(self.kv.pool.free)
         self.log.add(
             Preempt(v.id, denial, lost, refunded, free_before, free_after, v.num_preemptions)
         )
 
-    def _start(self, r: RequestState, tokens: int, hits: list[int], step: Step) -> None:
+    def _start(
+        self,
+        r: RequestState,
+        tokens: int,
+        found: Found,
+        step: Step,
+        held: Queue[RequestState],
+    ) -> None:
         """Move an admitted request to ``running``; its blocks are already its own."""
+        if found.external:
+            self.loads.begin(r, found)
+        if found.asynchronous:
+            held.requeue(r)
+            return
         size = self.config.block_size
+        hits = found.hits
         own = sum(1 for mine, hit in zip(r.former_blocks, hits, strict=False) if mine == hit)
-        resumed = r.status is PREEMPTED
+        kind, ids = (
+            (Resume, step.plan.resumed) if r.status is PREEMPTED else (Admit, step.plan.admitted)
+        )
         r.move_to(RUNNING)
-        r.num_computed_tokens = computed = len(hits) * size
+        r.num_computed_tokens = found.computed
         self.running.append(r)
         step.give(r, tokens)
-        (step.plan.resumed if resumed else step.plan.admitted).append(r.id)
-        kind = Resume if resumed else Admit
-        self.log.add(kind(r.id, tokens, computed, own * size, (len(hits) - own) * size))
+        if r.num_computed_tokens < r.num_tokens:
+            self.loads.inflight[r.id] = r
+        ids.append(r.id)
+        self.log.add(kind(r.id, tokens, found.computed, own * size, (len(hits) - own) * size))
 
-    def _end(self, r: RequestState, status: RequestStatus) -> None:
+    def _set_aside(self, queue: Queue[RequestState], held: Queue[RequestState]) -> None:
+        """Pass a request over in this walk; at its end it stands at the front of ``skipped``."""
+        r = queue.pop()
+        held.requeue(r)
+        self.log.add(SetAside(r.id))
+
+    def _enqueue(self, r: RequestState) -> str:
+        """Blocked requests wait in ``skipped``, others in ``waiting`` (:2146)."""
+        if r.status in BLOCKED:
+            self.skipped.add(r)
+            return "skipped"
+        self.waiting.add(r)
+        return "waiting"
+
+    def _stop(self, r: RequestState, status: RequestStatus) -> None:
+        """A running request reached its end; a session may only have ended a chunk (:2164)."""
+        if status is not ERROR and self.sessions.stop(r, status):
+            self.log.add(Enqueue(r.id, self._enqueue(r)))
+        else:
+            self.finish(r, status)
+
+    def finish(self, r: RequestState, status: RequestStatus) -> None:
+        """End a request with a reason its client is told."""
+        held = self._release(r, status)
+        self.log.add(Finish(r.id, status.name, FINISH_REASON[status], r.stop_reason, held))
+
+    def remove(self, r: RequestState) -> None:
+        """Take a request out of the place where it stands."""
+        if r.status is RUNNING:
+            self.running.remove(r)
+        else:
+            self.waiting.discard(r)
+            self.skipped.discard(r)
+        if r.status is STREAM:
+            self.sessions.paused -= 1
+
+    def _release(self, r: RequestState, status: RequestStatus) -> bool:
+        """Give blocks back, unless a transfer in progress holds them: True if so (:2362-2400)."""
+        held = self.loads.holds(r)
         r.move_to(status)
-        if status is not ABORTED:
-            self.log.add(Finish(r.id, status.name, FINISH_REASON[status]))
-        self.kv.free(r)
-        del self.requests[r.id]
+        if not held:
+            self.kv.free(r)
+            del self.requests[r.id]
+        return held
+
+    def _lose(self, plan: Plan, result: Result) -> tuple[list[RequestState], list[RequestState]]:
+        """Blocks could not be filled: who loses this step's output, and who ends for it."""
+        loading = [r for r in self.skipped if r.status is REMOTE]
+        lost, errors = self.loads.invalidate(
+            result.invalid_blocks, loading, self.running, plan.scheduled
+        )
+        for r in lost:
+            if r.id in (plan.sampling or ()):
+                self.log.add(Deliver(r.id, 0))
+        return lost, errors
+
+    def _end_failed(self, errors: list[RequestState]) -> None:
+        """After the outputs: failed grammars and, by policy, failed loads end with an error."""
+        failed = self.waits.failed_grammars
+        errors = errors + [self.requests[i] for i in failed if i in self.requests]
+        failed.clear()
+        for r in sorted(errors, key=lambda r: r.id):
+            self.remove(r)
+            self.finish(r, ERROR)
 
     def _log_denial(self, step: Step) -> None:
         """Write the head's denial when it is new or a number in it changed."""
@@ -279,6 +443,8 @@ class Scheduler:
             self.log.add(Undeny(self.standing.id))
         self.standing = denial
 
+    # -- what others may look at ------------------------------------------------------------
+
     def snapshot(self, plan: Plan) -> Snapshot:
         """The state between two calls, for the numbered invariants."""
         pool = self.kv.pool
@@ -289,9 +455,10 @@ class Scheduler:
             tables={r.id: r.block_table for r in self.requests.values()},
             containers={
                 "waiting": [r.id for r in self.waiting],
+                "skipped": [r.id for r in self.skipped],
                 "running": [r.id for r in self.running],
             },
-            live=frozenset(self.requests),
+            live=frozenset(r.id for r in self.requests.values() if not r.status.is_finished),
             tokens=self.config.max_num_batched_tokens,
             slots=self.config.max_num_seqs,
             scheduled=plan.scheduled,
@@ -303,7 +470,7 @@ class Scheduler:
 
     def _rows(self, plan: Plan) -> list[Row]:
         rows = []
-        for request_id, count in plan.scheduled.items():
+        for request_id, tokens in plan.scheduled.items():
             r = self.requests[request_id]
-            rows.append(Row(r.id, r.num_computed_tokens - count, count, tuple(r.block_table)))
+            rows.append(Row(r.id, r.num_computed_tokens - tokens, tokens, tuple(r.block_table)))
         return rows

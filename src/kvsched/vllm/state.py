@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
+
+from kvsched.contract import NextChunk
 from kvsched.queues import Ranked
-from kvsched.request import Request, Tokens
+from kvsched.request import Request, Runs, Tokens
 from kvsched.vllm.block_pool import HashChain
 from kvsched.vllm.config import Config
 from kvsched.vllm.status import WAITING, RequestStatus, check_transition
@@ -16,7 +19,7 @@ class RequestState(Ranked):
     ``num_computed_tokens`` those whose KV is or is being written, ``longest`` the ``num_tokens``
     at which it ends by length (max_tokens or max_model_len), ``block_hashes`` one name per full
     block of tokens, ``num_cached_blocks`` how many leading blocks of the table carry theirs.
-    ``former_blocks`` is the table lost at the last preemption, kept to tell own prefix hits from
+    ``inbox`` is a session's queued chunks, None among them for its close. ``former_blocks`` is the table lost at the last preemption, kept to tell own prefix hits from
     shared ones.
     """
 
@@ -26,7 +29,10 @@ class RequestState(Ranked):
         "block_table",
         "chain",
         "former_blocks",
+        "grammar",
+        "inbox",
         "longest",
+        "max_model_len",
         "max_tokens",
         "num_cached_blocks",
         "num_computed_tokens",
@@ -34,6 +40,8 @@ class RequestState(Ranked):
         "num_prompt_tokens",
         "num_tokens",
         "status",
+        "stop",
+        "stop_reason",
         "tokens",
         "unfolded",
     )
@@ -44,12 +52,17 @@ class RequestState(Ranked):
         self.arrival_time = request.arrival_time
         self.max_tokens = request.max_tokens
         self.status = check_transition(request.id, None, WAITING)
+        self.stop = request.stop
+        self.stop_reason: int | str | None = None
+        self.grammar = request.grammar
+        self.inbox: deque[NextChunk | None] | None = deque() if request.resumable else None
         self.tokens = Tokens(request.prompt)
         self.unfolded: list[int] = []
         self.num_tokens = self.num_prompt_tokens = self.tokens.length
         self.num_computed_tokens = 0
         self.num_preemptions = 0
-        self.longest = min(config.max_model_len, self.num_prompt_tokens + request.max_tokens)
+        self.max_model_len = config.max_model_len
+        self.set_longest()
         self.block_size = config.block_size
         self.block_table: list[int] = []
         self.num_cached_blocks = 0
@@ -67,6 +80,35 @@ class RequestState(Ranked):
         """Change status, by a move the table has."""
         self.status = check_transition(self.id, self.status, status)
 
+    @property
+    def last_token(self) -> int:
+        """The newest token."""
+        return self.unfolded[-1] if self.unfolded else self.tokens.last
+
+    def output_tokens(self) -> list[int]:
+        """The generated tokens."""
+        folded = self.tokens.between(self.num_prompt_tokens, self.tokens.length)
+        return folded + self.unfolded
+
+    def set_longest(self) -> None:
+        """Derive the length at which generation ends."""
+        self.longest = min(self.max_model_len, self.num_prompt_tokens + self.max_tokens)
+
+    def truncate(self, num_tokens: int) -> None:
+        """Drop every token from position ``num_tokens`` on; block names are kept."""
+        self._fold()
+        self.tokens.truncate(num_tokens)
+        self.num_tokens = self.tokens.length
+
+    def extend_prompt(self, runs: Runs) -> None:
+        """Make all tokens the prompt, and add to it."""
+        self._fold()
+        for first, count in runs:
+            self.tokens.extend(first, count)
+        self.num_tokens = self.num_prompt_tokens = self.tokens.length
+        self.set_longest()
+        self.hash_full_blocks()
+
     def append(self, token: int) -> None:
         """Add a sampled token; a block's name is fixed the moment its last token is known."""
         self.unfolded.append(token)
@@ -76,8 +118,7 @@ class RequestState(Ranked):
 
     def hash_full_blocks(self) -> None:
         """Extend ``block_hashes`` to every full block of tokens (none with caching off)."""
-        self.tokens.append_all(self.unfolded)
-        self.unfolded.clear()
+        self._fold()
         if self.chain is None:
             return
         size = self.block_size
@@ -85,3 +126,7 @@ class RequestState(Ranked):
         for k in range(len(self.block_hashes), self.num_tokens // size):
             parent = self.chain.name(parent, self.tokens.content(k * size, (k + 1) * size))
             self.block_hashes.append(parent)
+
+    def _fold(self) -> None:
+        self.tokens.append_all(self.unfolded)
+        self.unfolded.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kvsched.contract import Control
 from kvsched.request import Request
 
 
@@ -16,15 +17,24 @@ class Arrival(NamedTuple):
 
 
 class Cancel(NamedTuple):
-    """The client of ``id`` gives up at time ``at``."""
+    """The client of ``id`` gives up at time ``at``; ``mid``: while that step is on the device."""
 
     at: int
     id: str
+    mid: bool = False
 
 
-WorkloadEvent = Arrival | Cancel
+class Order(NamedTuple):
+    """An order only some schedulers know, at time ``at``."""
+
+    at: int
+    op: Control
+    mid: bool = False
+
+
+WorkloadEvent = Arrival | Cancel | Order
 
 
 def in_order(events: Iterable[WorkloadEvent]) -> list[WorkloadEvent]:
-    """By time; at one time arrivals before cancellations, else as listed."""
-    return sorted(events, key=lambda event: (event.at, isinstance(event, Cancel)))
+    """By time; at one time arrivals first, else as listed."""
+    return sorted(events, key=lambda event: (event.at, not isinstance(event, Arrival)))

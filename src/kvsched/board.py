@@ -1,0 +1,311 @@
+"""The state of a run, moved forward by its log's events.
+
+The board knows no scheduling rule. It applies facts: who entered which queue, which blocks were
+taken, hashed or given back.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kvsched.contract import Denial
+from kvsched.log import (
+    Abort,
+    Admit,
+    Allocate,
+    Arrive,
+    Cache,
+    Chunk,
+    ChunkEnd,
+    Continue,
+    Deny,
+    Enqueue,
+    Event,
+    Evict,
+    Finish,
+    Forget,
+    Free,
+    Idle,
+    Load,
+    Log,
+    Preempt,
+    Progress,
+    Promote,
+    Resume,
+    SetAside,
+    Uncache,
+    Undeny,
+)
+from kvsched.queues import Queue, Ranked, make_queue
+
+RUNNING = "RUNNING"
+PREEMPTED = "PREEMPTED"
+REMOTE = "WAITING_FOR_REMOTE_KVS"
+STREAM = "WAITING_FOR_STREAMING_REQ"
+
+
+class Lane(Ranked):
+    """One request as the log shows it, with its block table.
+
+    ``drop_stale_output``: its last preemption was by a reset, which discards output in flight.
+    """
+
+    __slots__ = (
+        "blocks",
+        "drop_stale_output",
+        "num_computed_tokens",
+        "num_preemptions",
+        "num_tokens",
+        "queue",
+        "status",
+    )
+
+    def __init__(self, event: Arrive) -> None:
+        self.id = event.id
+        self.priority = event.priority
+        self.arrival_time = event.arrival_time
+        self.status = event.status
+        self.queue = event.queue
+        self.num_tokens = event.num_prompt_tokens
+        self.num_computed_tokens = 0
+        self.num_preemptions = 0
+        self.drop_stale_output = False
+        self.blocks: list[int] = []
+
+
+class LaneState(NamedTuple):
+    """A request's numbers at one moment, under vLLM's names."""
+
+    status: str
+    num_computed_tokens: int
+    num_tokens: int
+    num_preemptions: int
+    drop_stale_output: bool
+
+
+class Board:
+    """Requests, queues, free queue and hashes at one moment.
+
+    ``cached`` maps a block that carries a hash to the request that gave it. ``prefilling`` holds
+    the ids of admitted requests and loads whose prefill is not complete. ``ended`` are ids that
+    finished or were aborted since it was last cleared.
+    """
+
+    def __init__(self, log: Log) -> None:
+        config = log.config
+        self.lanes: dict[str, Lane] = {}
+        self.queues: dict[str, Queue[Lane]] = {
+            name: make_queue(config["policy"]) for name in ("waiting", "skipped")
+        }
+        self.held: Queue[Lane] = make_queue(config["policy"])
+        self.policy: str = config["policy"]
+        self.running: list[Lane] = []
+        self.free: OrderedDict[int, None] = OrderedDict.fromkeys(range(1, config["num_gpu_blocks"]))
+        self.cached: dict[int, str] = {}
+        self.prefilling: set[str] = set()
+        self.denial: Denial | None = None
+        self.ended: list[str] = []
+        self.erased: list[dict[str, int]] = []
+        self.idle: frozenset[str] = frozenset()
+        self.chunks: dict[str, int] = {}
+        self._apply: dict[type, Callable[[Any], None]] = {
+            Arrive: self._arrive,
+            Abort: self._abort,
+            Admit: self._admit,
+            Allocate: self._allocate,
+            Cache: lambda e: self.cached.update(dict.fromkeys(e.blocks, e.id)),
+            Chunk: lambda e: self.chunks.__setitem__(e.id, e.tokens),
+            ChunkEnd: self._chunk_end,
+            Continue: self._continue,
+            Deny: lambda e: setattr(self, "denial", e.denial),
+            Enqueue: lambda e: self._enqueue(self.lanes[e.id], e.queue),
+            Evict: self._evict,
+            Finish: self._finish,
+            Forget: self._forget,
+            Free: self._free,
+            Idle: lambda e: setattr(self, "idle", frozenset(e.ids)),
+            Load: self._load,
+            Preempt: self._preempt,
+            Progress: self._progress,
+            Promote: lambda e: setattr(self.lanes[e.id], "status", e.status),
+            Resume: self._admit,
+            SetAside: lambda e: self.held.requeue(self._take(self.lanes[e.id])),
+            Uncache: self._uncache,
+            Undeny: lambda e: setattr(self, "denial", None),
+        }
+
+    def apply(self, event: Event) -> None:
+        """Move forward by one event; kinds that change nothing on the board are passed over."""
+        apply = self._apply.get(type(event))
+        if apply is not None:
+            apply(event)
+
+    def compute(self) -> dict[str, int]:
+        """End of ``schedule()``: everyone who computes advances; who computed how many tokens.
+
+        One thing is implied and not written: a running request with one token left to compute
+        computes it, unless an Idle event says otherwise.
+        """
+        scheduled = {}
+        for lane in self.running:
+            left = lane.num_tokens - lane.num_computed_tokens
+            tokens = self.chunks.get(lane.id, 1 if left == 1 else 0)
+            if tokens and lane.id not in self.idle:
+                lane.num_computed_tokens += tokens
+                scheduled[lane.id] = tokens
+                self._prefill(lane)
+        self.chunks, self.idle = {}, frozenset()
+        for lane in self.held:
+            self.queues["skipped"].requeue(lane)
+            lane.queue = "skipped"
+        self.held = make_queue(self.policy)
+        return scheduled
+
+    def sampling(self, scheduled: dict[str, int]) -> dict[str, int]:
+        """Tokens that will come back, by request: one for whoever computed its last."""
+        lanes = (self.lanes[request_id] for request_id in scheduled)
+        return {lane.id: 1 for lane in lanes if lane.num_computed_tokens == lane.num_tokens}
+
+    def deliver(self, sampling: dict[str, int], delivered: dict[str, int]) -> dict[str, int]:
+        """Append what was sampled, unless the request is gone or ``delivered`` says otherwise."""
+        emitted = {}
+        for request_id, expected in sampling.items():
+            tokens = delivered.get(request_id, expected)
+            lane = self.lanes.get(request_id)
+            if lane is not None and lane.status == RUNNING and tokens:
+                lane.num_tokens += tokens
+                emitted[request_id] = tokens
+        return emitted
+
+    def live(self) -> dict[str, LaneState]:
+        """Every request on the board, in order of arrival."""
+        return {
+            lane.id: LaneState(
+                lane.status,
+                lane.num_computed_tokens,
+                lane.num_tokens,
+                lane.num_preemptions,
+                lane.drop_stale_output,
+            )
+            for lane in self.lanes.values()
+        }
+
+    @property
+    def paused_sessions(self) -> int:
+        """Streaming sessions that hold a slot while they wait for input."""
+        return sum(lane.status == STREAM for lane in self.lanes.values())
+
+    def free_crc(self) -> int:
+        """``zlib.crc32`` of the free queue's ids, head first, decimal, joined by commas."""
+        return zlib.crc32(",".join(map(str, self.free)).encode())
+
+    # -- requests ---------------------------------------------------------------------------
+
+    def _arrive(self, event: Arrive) -> None:
+        self.lanes[event.id] = lane = Lane(event)
+        self._enqueue(lane, event.queue)
+
+    def _enqueue(self, lane: Lane, queue: str) -> None:
+        lane.queue = queue
+        self.queues[queue].add(lane)
+
+    def _take(self, lane: Lane) -> Lane:
+        """Take a lane from its queue: it is the head."""
+        return self.queues[lane.queue].pop()
+
+    def _admit(self, event: Admit) -> None:
+        lane = self._take(self.lanes[event.id])
+        lane.status = RUNNING
+        lane.num_computed_tokens = event.computed
+        self.running.append(lane)
+        self.chunks[event.id] = event.tokens
+        if event.computed + event.tokens < lane.num_tokens:
+            self.prefilling.add(event.id)
+
+    def _prefill(self, lane: Lane) -> None:
+        if lane.num_computed_tokens >= lane.num_tokens:
+            self.prefilling.discard(lane.id)
+
+    def _load(self, event: Load) -> None:
+        if event.asynchronous:
+            lane = self._take(self.lanes[event.id])
+            lane.status = REMOTE
+            lane.num_computed_tokens = event.computed
+            self.prefilling.add(lane.id)
+            self.held.requeue(lane)
+
+    def _progress(self, event: Progress) -> None:
+        self.lanes[event.id].num_computed_tokens = event.num_computed_tokens
+
+    def _preempt(self, event: Preempt) -> None:
+        lane = self.lanes[event.id]
+        self.running.remove(lane)
+        lane.status = PREEMPTED
+        lane.num_computed_tokens = 0
+        lane.num_preemptions = event.preemptions
+        lane.drop_stale_output = event.denial is None
+        lane.blocks = []
+        lane.queue = "waiting"
+        self.queues["waiting"].requeue(lane)
+        self.chunks.pop(event.id, None)
+        self.prefilling.discard(event.id)
+
+    def _chunk_end(self, event: ChunkEnd) -> None:
+        lane = self.lanes[event.id]
+        self.running.remove(lane)
+        lane.status = event.status
+
+    def _continue(self, event: Continue) -> None:
+        lane = self.lanes[event.id]
+        lane.status = "WAITING"
+        lane.num_tokens = event.num_tokens
+        lane.arrival_time = event.arrival_time
+
+    def _finish(self, event: Finish) -> None:
+        self._end(event.id, event.status, event.held)
+
+    def _abort(self, event: Abort) -> None:
+        if event.status is not None:
+            self._end(event.id, "FINISHED_ABORTED", event.held)
+
+    def _end(self, request_id: str, status: str, held: bool) -> None:
+        lane = self.lanes[request_id]
+        if lane.status == RUNNING:
+            self.running.remove(lane)
+        else:
+            for queue in self.queues.values():
+                queue.discard(lane)
+        lane.status = status
+        self.ended.append(request_id)
+        self.prefilling.discard(request_id)
+        if not held:
+            del self.lanes[request_id]
+
+    def _forget(self, event: Forget) -> None:
+        del self.lanes[event.id]
+
+    # -- blocks -----------------------------------------------------------------------------
+
+    def _allocate(self, event: Allocate) -> None:
+        for block in (*event.hits, *event.blocks):
+            self.free.pop(block, None)
+            self.lanes[event.id].blocks.append(block)
+
+    def _evict(self, event: Evict) -> None:
+        self.erased.append(dict(Counter(self.cached.pop(block) for block in event.blocks)))
+
+    def _uncache(self, event: Uncache) -> None:
+        for block in event.blocks:
+            del self.cached[block]
+
+    def _free(self, event: Free) -> None:
+        if event.id in self.lanes:
+            self.lanes[event.id].blocks = []
+        for block in event.back:
+            self.free[block] = None
+        for block in reversed(event.front):
+            self.free[block] = None
+            self.free.move_to_end(block, last=False)

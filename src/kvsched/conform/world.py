@@ -1,0 +1,105 @@
+"""The scripted outside of a recording: sampled tokens, grammars, the KV connector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kvsched.conform.recording import Recording
+from kvsched.contract import Match, Plan, Result, World
+
+FIRST_TOKEN = 1_000_000
+TOKENS_PER_REQUEST = 10_000
+
+
+class RecordedWorld(World):
+    """Answers as the recording's driver did. ``step`` is the engine step now being made.
+
+    It is the executor too: ``world(plan)`` samples, and reports what the connector finished.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self.step = 0
+        self.specs = {r["id"]: r for r in recording.requests}
+        self.first = {
+            r["id"]: FIRST_TOKEN + TOKENS_PER_REQUEST * i for i, r in enumerate(recording.requests)
+        }
+        self.sent = dict.fromkeys(self.specs, 0)
+        self.asked = dict.fromkeys(self.specs, 0)
+        self.loads = dict.fromkeys(self.specs, 0)
+        self.loading: list[tuple[int, str, list[int]]] = []
+        self.sending: list[tuple[int, str]] = []
+        self.failed: list[int] = []
+
+    # -- the model --------------------------------------------------------------------------
+
+    def __call__(self, plan: Plan) -> Result:
+        tokens = {request_id: (self._sample(request_id),) for request_id in plan.sampling or ()}
+        recving, invalid = self._finished_loads()
+        sending = [i for due, i in self.sending if due <= self.step]
+        self.sending = [(due, i) for due, i in self.sending if due > self.step]
+        invalid += self.failed
+        self.failed = []
+        return Result(tokens, recving, sending, invalid)
+
+    def _sample(self, request_id: str) -> int:
+        """Token ``first + k``, k tokens delivered so far, or what the script says instead."""
+        k = self.sent[request_id]
+        self.sent[request_id] += 1
+        override = self.specs[request_id].get("sample", {}).get(str(k))
+        return self.first[request_id] + k if override is None else int(override)
+
+    def correct(self, request_id: str, delivered: int) -> None:
+        """Of the one token just sampled, ``delivered`` reached the client."""
+        self.sent[request_id] += delivered - 1
+
+    # -- grammars ---------------------------------------------------------------------------
+
+    def grammar(self, request_id: str) -> str:
+        script = self.specs[request_id]["grammar"]
+        if script.get("ready") is None or self.step < script["ready"]:
+            return "pending"
+        return "failed" if script.get("error") else "ready"
+
+    def accepts(self, request_id: str, tokens: Sequence[int]) -> bool:
+        reject_at = self.specs[request_id]["grammar"].get("reject_at")
+        return reject_at is None or self.first[request_id] + reject_at not in tokens
+
+    # -- the KV connector -------------------------------------------------------------------
+
+    def match(self, request_id: str, num_tokens: int, local: int) -> Match | None:
+        script = self.specs[request_id].get("remote")
+        if script is None:
+            return None
+        self.asked[request_id] += 1
+        if self.asked[request_id] <= script.get("ask", 0):
+            return Match(None, False)
+        if self.loads[request_id] >= script.get("times", float("inf")):
+            return Match(0, False)
+        asynchronous = script.get("async", True)
+        cap = num_tokens if asynchronous else num_tokens - 1
+        tokens = max(0, min(script["tokens"], cap) - local)
+        return Match(tokens, asynchronous and tokens > 0)
+
+    def load(self, request_id: str, tokens: int, asynchronous: bool, blocks: list[int]) -> None:
+        script = self.specs[request_id]["remote"]
+        self.loads[request_id] += 1
+        bad: list[int] = []
+        if self.loads[request_id] <= script.get("fails", 1):
+            bad = [blocks[index] for index in script.get("fail", ()) if index < len(blocks)]
+        if asynchronous:
+            self.loading.append((self.step + script.get("delay", 1), request_id, bad))
+        else:
+            self.failed += bad
+
+    def _finished_loads(self) -> tuple[list[str], list[int]]:
+        due = [entry for entry in self.loading if entry[0] <= self.step]
+        self.loading = [entry for entry in self.loading if entry[0] > self.step]
+        return [i for _, i, _ in due], [block for _, _, bad in due for block in bad]
+
+    def keeps_blocks(self, request_id: str, num_computed_tokens: int) -> bool:
+        send: Any = self.specs[request_id].get("remote", {}).get("send")
+        if send is None or num_computed_tokens == 0:
+            return False
+        self.sending.append((self.step + send, request_id))
+        return True

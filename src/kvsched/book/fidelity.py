@@ -8,6 +8,7 @@ collected suite to a file; `collect()` runs that and reads them back. No test is
 from __future__ import annotations
 
 import json
+import os
 import pydoc
 import subprocess
 import sys
@@ -91,6 +92,7 @@ def collect(root: Path) -> list[Rule]:
         done = subprocess.run(
             [*command, f"{OPTION}={target}", "tests"],
             cwd=root,
+            env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # collecting needs none
             capture_output=True,
             text=True,
             check=False,

@@ -18,7 +18,7 @@ MOST_LINES = 40
 OUTPUT_BYTES = 150_000
 FORBIDDEN_TAGS = ("nbval-skip", "skip-execution")
 MACHINE_PATH = re.compile(
-    r"(?<![\w.:/])/(?:home|Users|root|tmp|var|mnt|work|private|content)/[\w.-]|[A-Z]:\\\w"
+    r"(?<![\w.:/])/(?:home|Users|root|tmp|var|mnt|work|private|content)/[\w.-]|\b[A-Z]:\\+\w"
 )
 
 

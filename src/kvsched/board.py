@@ -34,6 +34,7 @@ from kvsched.log import (
     Preempt,
     Progress,
     Promote,
+    Report,
     Resume,
     SetAside,
     Uncache,
@@ -91,7 +92,8 @@ class Board:
 
     ``cached`` maps a block that carries a hash to the request that gave it. ``prefilling`` holds
     the ids of admitted requests and loads whose prefill is not complete. ``ended`` are ids that
-    finished or were aborted since it was last cleared.
+    finished or were aborted since it was last cleared. ``reported``: loads that ended and whose
+    request does not run yet.
     """
 
     def __init__(self, log: Log) -> None:
@@ -106,6 +108,7 @@ class Board:
         self.free: OrderedDict[int, None] = OrderedDict.fromkeys(range(1, config["num_gpu_blocks"]))
         self.cached: dict[int, str] = {}
         self.prefilling: set[str] = set()
+        self.reported: set[str] = set()
         self.denial: Denial | None = None
         self.ended: list[str] = []
         self.erased: list[dict[str, int]] = []
@@ -131,6 +134,7 @@ class Board:
             Preempt: self._preempt,
             Progress: self._progress,
             Promote: lambda e: setattr(self.lanes[e.id], "status", e.status),
+            Report: lambda e: self.reported.update(e.recving),
             Resume: self._admit,
             SetAside: lambda e: self.held.requeue(self._take(self.lanes[e.id])),
             Uncache: self._uncache,
@@ -193,6 +197,14 @@ class Board:
             for lane in self.lanes.values()
         }
 
+    def holders(self) -> dict[str, int]:
+        """Blocks held by requests that do not run."""
+        return {
+            lane.id: len(lane.blocks)
+            for lane in self.lanes.values()
+            if lane.blocks and lane.status != RUNNING
+        }
+
     @property
     def paused_sessions(self) -> int:
         """Streaming sessions that hold a slot while they wait for input."""
@@ -221,6 +233,7 @@ class Board:
         lane.status = RUNNING
         lane.num_computed_tokens = event.computed
         self.running.append(lane)
+        self.reported.discard(event.id)
         self.chunks[event.id] = event.tokens
         if event.computed + event.tokens < lane.num_tokens:
             self.prefilling.add(event.id)
@@ -281,6 +294,7 @@ class Board:
         lane.status = status
         self.ended.append(request_id)
         self.prefilling.discard(request_id)
+        self.reported.discard(request_id)
         if not held:
             del self.lanes[request_id]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kvsched.log import Admit, Log, Preempt
+from kvsched.log import Abort, Admit, ChunkEnd, Finish, Log, Preempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,10 @@ def waiting_never_preempts(log: Log) -> str | None:
         event = entry.event
         if isinstance(event, Admit):
             running.add(event.id)
+        elif isinstance(event, Finish | Abort | ChunkEnd):
+            running.discard(event.id)
         elif isinstance(event, Preempt):
-            if event.denial.id not in running:
+            if event.denial is not None and event.denial.id not in running:
                 return (
                     f"I8 step {entry.step}: {event.denial.id} is not running and evicts {event.id}"
                 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kvsched.board import Board, LaneState
 from kvsched.contract import Denial
@@ -23,8 +23,9 @@ class StepRecord:
     running one, nothing of a victim's. ``live``: every request's numbers after ``schedule()``.
     ``sampling``: tokens that will come back; ``emitted``: those that reached their client.
     ``prefilling``: ids whose prefill or load is in flight. ``free`` and ``cached`` count blocks,
-    ``slots`` paused sessions. ``*_end`` fields stand after ``update()``. ``erased``: for each
-    Evict, who had filled the blocks, and how many.
+    ``slots`` paused sessions. ``holders``: blocks held by requests that do not run, ``loaded``
+    those of them whose load has ended. ``*_end`` fields stand after ``update()``. ``erased``: for
+    each Evict, who had filled the blocks, and how many.
     """
 
     step: int
@@ -42,6 +43,8 @@ class StepRecord:
     running: list[str] = field(default_factory=list)
     prefilling: list[str] = field(default_factory=list)
     live: dict[str, LaneState] = field(default_factory=dict)
+    holders: dict[str, int] = field(default_factory=dict)
+    loaded: frozenset[str] = frozenset()
     slots: int = 0
     free_before: int = 0
     free: int = 0
@@ -57,8 +60,12 @@ class StepRecord:
     free_crc_end: int = 0
     cached_end: int = 0
 
-    def of(self, *kinds: type[E], phase: Phase | None = None) -> list[E]:
-        """The step's events of these kinds, of one phase or all, in order."""
+    def of(self, kind: type[E], phase: Phase | None = None) -> list[E]:
+        """The step's events of one kind, of one phase or all, in order."""
+        return self.of_any((kind,), phase)
+
+    def of_any(self, kinds: tuple[type, ...], phase: Phase | None = None) -> list[Any]:
+        """The step's events of any of these kinds, of one phase or all, in order."""
         return [
             entry.event
             for entry in self.entries
@@ -110,6 +117,7 @@ def _after_schedule(board: Board, record: StepRecord) -> None:
     record.running = [lane.id for lane in board.running]
     record.prefilling = sorted(board.prefilling)
     record.live = board.live()
+    record.holders, record.loaded = board.holders(), frozenset(board.reported)
     record.slots = board.paused_sessions
     record.free, record.free_crc = len(board.free), board.free_crc()
     record.cached = len(board.cached)
@@ -128,7 +136,7 @@ def _after_update(board: Board, record: StepRecord) -> None:
 def _appended(board: Board, record: StepRecord) -> dict[str, list[int]]:
     """Blocks by request: what the runner must be told. A load's table is told when it runs."""
     blocks: dict[str, list[int]] = {}
-    for event in record.of(Allocate, phase=Phase.SCHEDULE):
+    for event in record.of(Allocate, Phase.SCHEDULE):
         if event.id in record.scheduled:
             blocks.setdefault(event.id, []).extend((*event.hits, *event.blocks))
     for admission in record.of(Admit):

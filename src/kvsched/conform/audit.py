@@ -63,7 +63,7 @@ class Totals:
 
     def see(self, record: StepRecord) -> None:
         """Take one step in."""
-        victims = record.of(Preempt, phase=Phase.SCHEDULE)
+        victims = record.of(Preempt, Phase.SCHEDULE)
         resumed = record.of(Resume)
         fresh = [event for event in record.of(Admit) if not isinstance(event, Resume)]
         self.sums += Counter(
@@ -81,7 +81,9 @@ class Totals:
             kv_loads=len(record.of(Load)),
         )
         self.finished.update(
-            event.reason for event in record.of(Finish, ChunkEnd) if event.status != ABORTED.name
+            event.reason
+            for event in record.of_any((Finish, ChunkEnd))
+            if event.status != ABORTED.name
         )
         self.statuses.update(state.status for state in record.live.values())
         self.statuses.update(state.status for state in record.live_end.values())

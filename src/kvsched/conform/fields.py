@@ -76,7 +76,7 @@ def _scheduled(record: StepRecord) -> dict[str, Any]:
         "sched": [list(item) for item in record.scheduled.items()],
         "new": [e.id for e in admitted if not isinstance(e, Resume)],
         "resumed": [e.id for e in record.of(Resume)],
-        "preempted": [e.id for e in record.of(Preempt, phase=Phase.SCHEDULE)],
+        "preempted": [e.id for e in record.of(Preempt, Phase.SCHEDULE)],
         "alloc_fail": record.failures,
         "hits": {e.id: e.computed for e in admitted},
         "blocks": record.blocks,
@@ -116,14 +116,14 @@ def _finished(record: StepRecord) -> list[list[Any]]:
     """Ends and ends of chunks, errors of the whole step last; aborts are not listed."""
     return [
         [e.id, e.reason, e.stop_reason]
-        for e in record.of(Finish, ChunkEnd)
+        for e in record.of_any((Finish, ChunkEnd))
         if e.status != ABORTED.name
     ]
 
 
 def _events(record: StepRecord, phase: Phase) -> list[list[Any]]:
     kinds = (Arrive, Abort, Inbox, ResetCache, PauseState)
-    return [_event(record, event, phase) for event in record.of(*kinds, phase=phase)]
+    return [_event(record, event, phase) for event in record.of_any(kinds, phase)]
 
 
 def _event(record: StepRecord, event: Event, phase: Phase) -> list[Any]:
@@ -136,7 +136,7 @@ def _event(record: StepRecord, event: Event, phase: Phase) -> list[Any]:
             return [event.op, event.id, event.status]
         case ResetCache():
             outcome = {"true": True, "false": False}.get(event.outcome, event.outcome)
-            return ["reset", outcome, [e.id for e in record.of(Preempt, phase=phase)]]
+            return ["reset", outcome, [e.id for e in record.of(Preempt, phase)]]
         case PauseState():
             return ["pause", event.state]
     raise AssertionError(event)

@@ -6,6 +6,7 @@ vLLM 0.28.0 v1/core/sched/scheduler.py (S); recorded with a scripted connector.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+
 from kvsched.contract import Result, World
 from kvsched.log import Ask, Forget, Load, Log, Progress, Report, Reserve
 from kvsched.vllm.kv_cache import Found, KVCacheManager

@@ -195,14 +195,11 @@ class Scheduler:
                 if found is None:
                     self._set_aside(queue, held)
                     continue
-                tokens, denial = self.waiting_tokens(r, found, step)
-            if denial is None:
-                reserved = self.reserved(r, found)
-                denial = self.kv.admit(r, tokens, found, self.headroom(r), reserved)
+                denial = self._admit(r, found, step, held)
             if denial is not None:
                 step.plan.denials.append(denial)
                 break  # head of line (:1047): nobody behind is tried
-            self._start(queue.pop(), tokens, found, step, held)
+            queue.pop()
         for r in held:
             self.skipped.requeue(r)
 
@@ -338,20 +335,26 @@ class Scheduler:
             Preempt(v.id, denial, lost, refunded, free_before, free_after, v.num_preemptions)
         )
 
-    def _start(
-        self,
-        r: RequestState,
-        tokens: int,
-        found: Found,
-        step: Step,
-        held: Queue[RequestState],
-    ) -> None:
-        """Move an admitted request to ``running``; its blocks are already its own."""
+    def _admit(
+        self, r: RequestState, found: Found, step: Step, held: Queue[RequestState]
+    ) -> Denial | None:
+        """Allocate and start, or the denial of the test that binds; then nothing changed."""
+        tokens, denial = self.waiting_tokens(r, found, step)
+        if denial is None:
+            reserved = self.reserved(r, found)
+            denial = self.kv.admit(r, tokens, found, self.headroom(r), reserved)
+        if denial is not None:
+            return denial
         if found.external:
             self.loads.begin(r, found)
         if found.asynchronous:
             held.requeue(r)
-            return
+        else:
+            self._start(r, tokens, found, step)
+        return None
+
+    def _start(self, r: RequestState, tokens: int, found: Found, step: Step) -> None:
+        """Move an admitted request to ``running``; its blocks are already its own."""
         size = self.config.block_size
         hits = found.hits
         own = sum(1 for mine, hit in zip(r.former_blocks, hits, strict=False) if mine == hit)

@@ -19,8 +19,8 @@ class RequestState(Ranked):
     ``num_computed_tokens`` those whose KV is or is being written, ``longest`` the ``num_tokens``
     at which it ends by length (max_tokens or max_model_len), ``block_hashes`` one name per full
     block of tokens, ``num_cached_blocks`` how many leading blocks of the table carry theirs.
-    ``inbox`` is a session's queued chunks, None among them for its close. ``former_blocks`` is the table lost at the last preemption, kept to tell own prefix hits from
-    shared ones.
+    ``inbox`` is a session's queued chunks, None among them for its close. ``former_blocks`` is
+    the table lost at the last preemption, kept to tell own prefix hits from shared ones.
     """
 
     __slots__ = (

@@ -1,0 +1,78 @@
+"""What the recordings contain: which moves between statuses, how often, and in which of them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kvsched.conform.recording import find, load
+from kvsched.conform.replay import not_modelled, replay
+from kvsched.invariants import waiting_never_preempts
+from kvsched.log import Admit, Log, Preempt
+from kvsched.vllm.transitions import Move, count_transitions
+
+
+@dataclass(slots=True)
+class Census:
+    """Counts over replayed recordings.
+
+    ``moves``: how often each was made; ``recordings``: in how many recordings; ``seen_in``: the
+    name of the first. ``preempting_steps`` are steps with a preemption for want of blocks,
+    ``admitting`` those of them that admitted anybody; ``violations``: waiting requests that
+    preempted. ``left_out`` names what the twin does not model yet.
+    """
+
+    replayed: int = 0
+    steps: int = 0
+    moves: Counter[Move] = field(default_factory=Counter)
+    recordings: Counter[Move] = field(default_factory=Counter)
+    seen_in: dict[Move, str] = field(default_factory=dict)
+    preemptions: int = 0
+    preempting_steps: int = 0
+    admitting: int = 0
+    violations: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def add(self, name: str, log: Log) -> None:
+        """Count one replay."""
+        moves = count_transitions(log)
+        self.replayed += 1
+        self.steps += len(log.times)
+        self.moves += moves
+        self.recordings.update(moves.keys())
+        for move in moves:
+            self.seen_in.setdefault(move, name)
+        violation = waiting_never_preempts(log)
+        if violation is not None:
+            self.violations.append(f"{name}: {violation}")
+        self._count_steps(log)
+
+    def _count_steps(self, log: Log) -> None:
+        by_step: defaultdict[int, set[type]] = defaultdict(set)
+        for entry in log.entries:
+            event = entry.event
+            if isinstance(event, Preempt) and event.denial is not None:
+                self.preemptions += 1
+                by_step[entry.step].add(Preempt)
+            elif isinstance(event, Admit):
+                by_step[entry.step].add(Admit)
+        preempting = [kinds for kinds in by_step.values() if Preempt in kinds]
+        self.preempting_steps += len(preempting)
+        self.admitting += sum(Admit in kinds for kinds in preempting)
+
+
+def census(paths: Iterable[str | Path]) -> Census:
+    """Replay the vLLM recordings under these paths and count.
+
+    Raises InputError for a file that cannot be used.
+    """
+    counted = Census()
+    for path in find(paths):
+        recording = load(path)
+        if not_modelled(recording) is not None:
+            counted.left_out.append(recording.name)
+        else:
+            counted.add(recording.name, replay(recording).log)
+    return counted

@@ -174,9 +174,11 @@ Control = NextChunk | Close | Reset | Pause
 
 
 class Executor(Protocol):
-    """Runs a plan and returns its result."""
+    """Runs a plan and returns its result; ``due``: is anything still to come from outside?"""
 
     def __call__(self, plan: Plan) -> Result: ...
+
+    def due(self) -> bool: ...
 
 
 class Scheduler(Protocol):

@@ -9,9 +9,9 @@ from kvsched.conform.document import place
 from kvsched.conform.recording import Recording
 from kvsched.conform.world import RecordedWorld
 from kvsched.contract import Close, Control, NextChunk, Pause, Reset
-from kvsched.engine import Engine
+from kvsched.engine import Engine, Outcome, run
 from kvsched.errors import InputError
-from kvsched.log import Deliver, Log
+from kvsched.log import Log
 from kvsched.request import Request, Runs, Stop
 from kvsched.steps import StepRecord, rebuild
 from kvsched.vllm import Config, Scheduler
@@ -42,15 +42,15 @@ def replay(recording: Recording, most_steps: int | None = None) -> Run:
     event past, ``max_steps``; or ``too_long``, one step after ``most_steps``. Raises InputError
     if the configuration is out of range.
     """
-    log = Log()
-    config = _config(recording)
-    world = RecordedWorld(recording)
+    log, config = Log(), _config(recording)
+    world = RecordedWorld(recording, log)
     engine = Engine(Scheduler(config, log, world), _workload(recording), log, executor=world)
-    last_grammar = max(r.get("grammar", {}).get("ready") or 0 for r in recording.requests)
     idle = 0
     while most_steps is None or engine.steps <= most_steps:
-        idle = 0 if _step(engine, world, log) else idle + 1
-        if not engine.calendar and engine.steps > last_grammar:
+        before = log.delivered
+        plan = engine.step()
+        idle = 0 if plan.scheduled or log.delivered > before else idle + 1
+        if not engine.calendar and engine.steps > world.last_grammar:
             if not engine.scheduler.has_work():
                 return Run(log, config, "all_done")
             if idle >= recording.max_idle:
@@ -60,15 +60,11 @@ def replay(recording: Recording, most_steps: int | None = None) -> Run:
     return Run(log, config, "too_long")
 
 
-def _step(engine: Engine, world: RecordedWorld, log: Log) -> bool:
-    """One step; False if it scheduled nothing and delivered nothing."""
-    world.step = engine.steps
-    delivered, written = log.delivered, len(log.entries)
-    plan = engine.step()
-    for entry in log.entries[written:]:
-        if isinstance(entry.event, Deliver):
-            world.correct(entry.event.id, entry.event.tokens)
-    return bool(plan.scheduled) or log.delivered > delivered
+def verdict(recording: Recording) -> Outcome:
+    """How the run would end if nobody stopped it: see ``engine.run``."""
+    log, config = Log(), _config(recording)
+    world = RecordedWorld(recording, log)
+    return run(Scheduler(config, log, world), _workload(recording), log, executor=world)
 
 
 def replayed_steps(recording: Recording) -> Iterator[StepRecord]:

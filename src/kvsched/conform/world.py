@@ -7,19 +7,21 @@ from typing import Any
 
 from kvsched.conform.recording import Recording
 from kvsched.contract import Match, Plan, Result, World
+from kvsched.log import Deliver, Log
 
 FIRST_TOKEN = 1_000_000
 TOKENS_PER_REQUEST = 10_000
 
 
 class RecordedWorld(World):
-    """Answers as the recording's driver did. ``step`` is the engine step now being made.
+    """Answers as the recording's driver did, in the step that ``log`` is in.
 
     It is the executor too: ``world(plan)`` samples, and reports what the connector finished.
     """
 
-    def __init__(self, recording: Recording) -> None:
-        self.step = 0
+    def __init__(self, recording: Recording, log: Log) -> None:
+        self.log = log
+        self.read = 0
         self.specs = {r["id"]: r for r in recording.requests}
         self.first = {
             r["id"]: FIRST_TOKEN + TOKENS_PER_REQUEST * i for i, r in enumerate(recording.requests)
@@ -30,10 +32,22 @@ class RecordedWorld(World):
         self.loading: list[tuple[int, str, list[int]]] = []
         self.sending: list[tuple[int, str]] = []
         self.failed: list[int] = []
+        grammars = (r.get("grammar", {}) for r in recording.requests)
+        self.last_grammar: int = max(g.get("ready") or 0 for g in grammars)
 
     # -- the model --------------------------------------------------------------------------
 
+    @property
+    def step(self) -> int:
+        """The engine step now being made."""
+        return self.log.step
+
+    def due(self) -> bool:
+        """Is a load, a send or a grammar still under way?"""
+        return bool(self.loading or self.sending) or self.step < self.last_grammar
+
     def __call__(self, plan: Plan) -> Result:
+        self._correct()
         tokens = {request_id: (self._sample(request_id),) for request_id in plan.sampling or ()}
         recving, invalid = self._finished_loads()
         sending = [i for due, i in self.sending if due <= self.step]
@@ -49,9 +63,12 @@ class RecordedWorld(World):
         override = self.specs[request_id].get("sample", {}).get(str(k))
         return self.first[request_id] + k if override is None else int(override)
 
-    def correct(self, request_id: str, delivered: int) -> None:
-        """Of the one token just sampled, ``delivered`` reached the client."""
-        self.sent[request_id] += delivered - 1
+    def _correct(self) -> None:
+        """Count only what reached its client: a Deliver event says where that differs."""
+        for entry in self.log.entries[self.read :]:
+            if isinstance(entry.event, Deliver):
+                self.sent[entry.event.id] += entry.event.tokens - 1
+        self.read = len(self.log.entries)
 
     # -- grammars ---------------------------------------------------------------------------
 

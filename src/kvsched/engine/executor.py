@@ -19,6 +19,10 @@ class ScriptedExecutor:
         self.default = self.first_token.get("", 1_000_000)
         self.next_token: dict[str, int] = {}
 
+    def due(self) -> bool:
+        """Nothing comes by itself."""
+        return False
+
     def __call__(self, plan: Plan) -> Result:
         sampling = plan.scheduled if plan.sampling is None else plan.sampling
         next_token = self.next_token

@@ -126,7 +126,7 @@ def run(
         if not (scheduler.has_work() or engine.batches):
             engine.now = max(engine.now, engine.calendar[0].at)
         plan = engine.step()
-        progress.see(plan, bool(engine.calendar))
+        progress.see(plan, bool(engine.calendar) or engine.executor.due())
         if progress.idle_steps >= PATIENCE:
             return Outcome(progress.verdict, engine.steps, engine.now, _holdings(scheduler))
     return Outcome("all_done", engine.steps, engine.now)

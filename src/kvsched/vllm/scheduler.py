@@ -468,8 +468,8 @@ class Scheduler:
         )
 
     def holdings(self) -> dict[str, int]:
-        """Blocks held, by request, for those that hold any."""
-        return {r.id: len(r.block_table) for r in self.requests.values() if r.block_table}
+        """Blocks held by each request, those that hold none included."""
+        return {r.id: len(r.block_table) for r in self.requests.values()}
 
     def _rows(self, plan: Plan) -> list[Row]:
         rows = []

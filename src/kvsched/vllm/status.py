@@ -6,6 +6,7 @@ U = v1/core/sched/utils.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum, auto
 from typing import NamedTuple
 
@@ -60,18 +61,27 @@ FINISH_REASON = {
 
 
 class Transition(NamedTuple):
-    """One legal move. ``source`` None is the constructor; ``where`` is vLLM 0.28.0 file:line."""
+    """One legal move. ``source`` None is the constructor; ``where`` is vLLM 0.28.0 file:line.
 
-    source: RequestStatus | None
-    target: RequestStatus
+    ``passing``: both moves around ``source`` are made within one update, so that nobody sees it
+    between two calls of the engine.
+    """
+
+    source: IntEnum | None
+    target: IntEnum
     trigger: str
     where: str
+    passing: bool = False
 
 
 def _moves(
-    sources: tuple[RequestStatus | None, ...], target: RequestStatus, trigger: str, where: str
+    sources: tuple[RequestStatus | None, ...],
+    target: RequestStatus,
+    trigger: str,
+    where: str,
+    passing: bool = False,
 ) -> list[Transition]:
-    return [Transition(source, target, trigger, where) for source in sources]
+    return [Transition(source, target, trigger, where, passing) for source in sources]
 
 
 _STOPPABLE = (RUNNING, PREEMPTED, STREAM)
@@ -94,11 +104,13 @@ TRANSITIONS: tuple[Transition, ...] = (
     *_moves(_STOPPABLE, STOPPED, "EOS or a stop token", "U:105, U:109"),
     *_moves(_STOPPABLE, LENGTH_CAPPED, "max_tokens or max_model_len reached", "U:116"),
     *_moves((RUNNING, PREEMPTED), REPETITION, "repetition detected", "U:126"),
+    *_moves((RUNNING, PREEMPTED), ERROR, "the grammar rejects the new tokens", "S:1917"),
     *_moves(
-        (RUNNING, PREEMPTED, STOPPED, LENGTH_CAPPED, REPETITION),
+        (STOPPED, LENGTH_CAPPED, REPETITION),
         ERROR,
-        "the grammar rejects the new tokens (overrides a stop of the same update)",
+        "the grammar rejects the tokens of a stop",
         "S:1917",
+        passing=True,
     ),
     *_moves((GRAMMAR,), ERROR, "grammar compilation failed", "S:2383 from S:2038"),
     *_moves((REMOTE,), ERROR, "invalid blocks, kv_load_failure_policy=fail", "S:2383 from S:2040"),
@@ -108,18 +120,26 @@ TRANSITIONS: tuple[Transition, ...] = (
         STREAM,
         "a resumable request stops and no chunk is queued",
         "S:2176",
+        passing=True,
     ),
     *_moves(
         (STOPPED, LENGTH_CAPPED, REPETITION),
         WAITING,
         "a resumable request stops and its next chunk is queued",
         "S:1467 from S:2174",
+        passing=True,
     ),
     *_moves((STREAM,), WAITING, "a chunk arrives while paused", "S:1467 from S:2311"),
 )
 """Every assignment of ``status`` in 0.28.0. FINISHED_IGNORED is no target: nothing assigns it."""
 
 LEGAL = frozenset((move.source, move.target) for move in TRANSITIONS)
+
+
+def misplaced(statuses: type[IntEnum], transitions: Iterable[Transition]) -> list[str]:
+    """Statuses that can be left between two calls and yet count as finished by their place."""
+    left = {move.source.name for move in transitions if move.source and not move.passing}
+    return [s.name for s in statuses if s > statuses["PREEMPTED"] and s.name in left]
 
 
 class IllegalTransition(AssertionError):

@@ -56,6 +56,10 @@ class Script:
         self.asked = asked
         self.lengths = [sum(count for _, count in a.prompt) for a in asked]
 
+    def due(self) -> bool:
+        """Nothing comes by itself."""
+        return False
+
     def __call__(self, plan: Plan) -> Result:
         sampling = set(plan.sampling or ())
         tokens = {}

@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kvsched.book.engines import ENGINES, source
 from kvsched.errors import InputError
+from kvsched.sources import ENGINES, source
 
 OPTION = "--rules-to"
 

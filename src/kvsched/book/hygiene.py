@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kvsched.book.engines import ENGINES
 from kvsched.book.notebooks import DROPPED_MIMES, METADATA, normalise
+from kvsched.sources import ENGINES
 
 MEDIAN_LINES = 8
 MOST_LINES = 40

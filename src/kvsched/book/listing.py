@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
-from kvsched.book.engines import Source, source
 from kvsched.errors import InputError
+from kvsched.sources import Source, source
 
 
 @dataclass(frozen=True, slots=True, repr=False)

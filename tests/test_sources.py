@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kvsched.book.engines import source
 from kvsched.errors import InputError
+from kvsched.sources import source
 
 VLLM = "https://github.com/vllm-project/vllm/blob/v0.28.0/"
 SGLANG = "https://github.com/sgl-project/sglang/blob/v0.5.18/"

@@ -40,7 +40,8 @@ def visit_inline(self: HTML5Translator, node: nodes.math) -> None:
 
 def visit_block(self: HTML5Translator, node: nodes.math_block) -> None:
     """Write a formula on its own line, with its number and a link to it."""
-    self.body.append(self.starttag(node, "div", CLASS="math"))
+    # Where it does not fit it scrolls; a tab stop lets the keyboard do so.
+    self.body.append(self.starttag(node, "div", CLASS="math", tabindex="0"))
     self.body.append(_checked(node, "block"))
     if node["number"]:
         number = get_node_equation_number(self, node)

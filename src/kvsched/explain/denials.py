@@ -16,7 +16,8 @@ def why(denial: Denial, config: dict[str, Any]) -> str:
             f"{are(denial.free)} left, the token test."
         )
     if denial.test == SLOT:
-        return f"all {n(denial.free)} slots (max_num_seqs) are taken, the slot test."
+        taken = "the one slot is" if denial.free == 1 else f"all {n(denial.free)} slots are"
+        return f"{taken} taken (max_num_seqs), the slot test."
     if denial.test == POLICY:
         return f"this step preempted {n(denial.need)}, and a step that preempts admits nobody."
     text = _blocks_denied(denial)

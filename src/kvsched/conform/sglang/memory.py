@@ -85,7 +85,7 @@ def _decoding(case: dict[str, Any]) -> Scheduler:
         kv.cache_unfinished(r)
         give(r, [0])
     scheduler.slots_taken = len(rows)
-    kv.pool.take((kv.available - case["free0"]) // page)
+    kv.pool.take(max(0, kv.available - case["free0"]) // page)
     return scheduler
 
 

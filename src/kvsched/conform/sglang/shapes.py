@@ -19,9 +19,13 @@ from kvsched.errors import InputError
 LONGEST_PROMPT = 10_000_000
 """Tokens; the longest context any published model claims."""
 
+LONGEST_OUTPUT = 1_000_000
+
 NONE = type(None)
 COUNT = integer()
 POSITIVE = integer(1)
+LENGTH = integer(1, LONGEST_PROMPT)
+OUTPUTS = integer(0, LONGEST_OUTPUT)
 WHOLE = integer(-LARGEST)
 NUMBERS = all_of(int)
 PRIORITY = nullable(WHOLE)

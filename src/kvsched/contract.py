@@ -31,6 +31,7 @@ class Denial(NamedTuple):
     ``need``: what the request wants (blocks, tokens or slots). ``cached``: prefix-hit blocks
     lying in the free queue, which taking would remove from it. ``headroom``: blocks the
     watermark keeps back. ``free``: what there is; ``reserved``: what of it is spoken for.
+    ``have``: blocks it holds or has found, which the test does not charge again.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Denial(NamedTuple):
     headroom: int = 0
     free: int = 0
     reserved: int = 0
+    have: int = 0
 
     @property
     def asked(self) -> int:

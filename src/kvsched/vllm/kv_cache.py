@@ -64,7 +64,7 @@ class KVCacheManager:
             need = -(-end // size) - held
             free, keep = len(self.pool.free), headroom(r)
             if need + keep > free:
-                return Denial(r.id, BLOCK, need, headroom=keep, free=free)
+                return Denial(r.id, BLOCK, need, headroom=keep, free=free, have=held)
             self._append(r, (), need)
         if end // size > r.num_cached_blocks:
             self.cache_full_blocks(r, end)
@@ -86,11 +86,12 @@ class KVCacheManager:
         cached = sum(1 for block in found.hits if self.pool.ref_cnt[block] == 0)
         if config.scheduler_reserve_full_isl:  # kv_cache_manager.py:475-491
             whole = -(-min(r.num_tokens, config.max_model_len) // size)
-            denial = self._refusal(r, WHOLE_SEQUENCE, whole - have, cached, headroom, 0)
+            asked = Denial(r.id, WHOLE_SEQUENCE, max(0, whole - have), cached, headroom, have=have)
+            denial = self._refusal(asked, 0)
             if denial is not None:
                 return denial
         need = max(0, -(-end // size) - have)
-        denial = self._refusal(r, BLOCK, need, cached, headroom, reserved)
+        denial = self._refusal(Denial(r.id, BLOCK, need, cached, headroom, have=have), reserved)
         if denial is not None:
             return denial
         if found.hits:
@@ -109,20 +110,17 @@ class KVCacheManager:
         if front or back:
             self.log.add(Free(r.id, tuple(front), tuple(back)))
 
-    def _refusal(
-        self, r: RequestState, test: str, need: int, cached: int, headroom: int, reserved: int
-    ) -> Denial | None:
-        """The denial of a block test, named after what alone makes it fail."""
-        need = max(0, need)
+    def _refusal(self, asked: Denial, reserved: int) -> Denial | None:
+        """None if what is asked fits, else the denial, named after what alone makes it fail."""
         free = len(self.pool.free)
-        asked = need + cached + headroom
-        if asked <= free - reserved:
+        if asked.asked <= free - reserved:
             return None
-        if asked <= free:
+        test = asked.test
+        if asked.asked <= free:
             test = RESERVED
-        elif need + cached <= free - reserved:
+        elif asked.need + asked.cached <= free - reserved:
             test = WATERMARK
-        return Denial(r.id, test, need, cached, headroom, free, reserved)
+        return asked._replace(test=test, free=free, reserved=reserved)
 
     def _append(self, r: RequestState, hits: Sequence[int], need: int) -> None:
         """Hits are taken first: out of the free queue before its head is popped."""

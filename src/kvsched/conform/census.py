@@ -19,7 +19,8 @@ class Census:
     """Counts over replayed recordings.
 
     ``moves``: how often each was made; ``recordings``: in how many recordings; ``seen_in``: the
-    name of the first. ``preempting_steps`` are steps with a preemption for want of blocks,
+    name of the first. ``back_at_once``: victims that ran again in the very next step, by whether
+    the whole-sequence gate was on. ``preempting_steps`` are steps with a preemption for want of blocks,
     ``admitting`` those of them that admitted anybody; ``violations``: waiting requests that
     preempted. ``left_out`` names what the twin does not model yet.
     """
@@ -29,6 +30,7 @@ class Census:
     moves: Counter[Move] = field(default_factory=Counter)
     recordings: Counter[Move] = field(default_factory=Counter)
     seen_in: dict[Move, str] = field(default_factory=dict)
+    back_at_once: Counter[bool] = field(default_factory=Counter)
     preemptions: int = 0
     preempting_steps: int = 0
     admitting: int = 0
@@ -51,13 +53,17 @@ class Census:
 
     def _count_steps(self, log: Log) -> None:
         by_step: defaultdict[int, set[type]] = defaultdict(set)
+        lost_at: dict[str, int] = {}
+        gate = bool(log.config["scheduler_reserve_full_isl"])
         for entry in log.entries:
             event = entry.event
             if isinstance(event, Preempt) and event.denial is not None:
                 self.preemptions += 1
                 by_step[entry.step].add(Preempt)
+                lost_at[event.id] = entry.step
             elif isinstance(event, Admit):
                 by_step[entry.step].add(Admit)
+                self.back_at_once[gate] += lost_at.get(event.id) == entry.step - 1
         preempting = [kinds for kinds in by_step.values() if Preempt in kinds]
         self.preempting_steps += len(preempting)
         self.admitting += sum(Admit in kinds for kinds in preempting)

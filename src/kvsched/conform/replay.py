@@ -42,9 +42,14 @@ def replay(recording: Recording, most_steps: int | None = None) -> Run:
     event past, ``max_steps``; or ``too_long``, one step after ``most_steps``. Raises InputError
     if the configuration is out of range.
     """
+    return replay_with(recording, Scheduler, most_steps)
+
+
+def replay_with(recording: Recording, kind: type[Scheduler], most_steps: int | None = None) -> Run:
+    """The same with another scheduler: a what-if on a recording's requests."""
     log, config = Log(), _config(recording)
     world = RecordedWorld(recording, log)
-    engine = Engine(Scheduler(config, log, world), _workload(recording), log, executor=world)
+    engine = Engine(kind(config, log, world), _workload(recording), log, executor=world)
     idle = 0
     while most_steps is None or engine.steps <= most_steps:
         before = log.delivered

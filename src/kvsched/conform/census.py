@@ -20,9 +20,9 @@ class Census:
 
     ``moves``: how often each was made; ``recordings``: in how many recordings; ``seen_in``: the
     name of the first. ``back_at_once``: victims that ran again in the very next step, by whether
-    the whole-sequence gate was on. ``preempting_steps`` are steps with a preemption for want of blocks,
-    ``admitting`` those of them that admitted anybody; ``violations``: waiting requests that
-    preempted. ``left_out`` names what the twin does not model yet.
+    the whole-sequence gate was on. ``preempting_steps`` are steps with a preemption for want of
+    blocks, ``admitting`` those of them that admitted anybody; ``violations``: waiting requests
+    that preempted. ``left_out`` names what the twin does not model yet.
     """
 
     replayed: int = 0

@@ -154,8 +154,8 @@ class TestCase26:
     """sglang issue 23365: one request is left, and nobody to take memory from."""
 
     @rule(
-        flag="(none)",
-        default="",
+        flag="",
+        default=None,
         source=f"{SRT}/managers/schedule_batch.py:2838-2855",
         ours="kvsched.sglang.Scheduler.retract_decode",
     )

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from kvsched import invariants
 from kvsched.contract import Plan, Result
 from kvsched.log import Finish, Log
 from kvsched.sglang import Config, Request, Scheduler, State, derived_state, rebuild
-from kvsched.sglang.events import Lose
 from kvsched.sglang.pages import PoolExhausted
 from kvsched.sglang.radix import Node
 from kvsched.sglang.req import Req
@@ -62,7 +62,6 @@ class SGLang(RuleBasedStateMachine):
         self.lag = lag
         self.flying: list[tuple[Plan, Result]] = []
         self.reqs: dict[str, Req] = {}
-        self.lost: set[str] = set()
         self.log.begin(0, 0)
 
     @rule(
@@ -104,18 +103,19 @@ class SGLang(RuleBasedStateMachine):
             return False
         self.check_plan(plan)
         self.check()
+        invariants.check(scheduler.snapshot(plan))
         self.flying.append((plan, Result({i: self.token(plan, i) for i in plan.sampling or ()})))
         if len(self.flying) > self.lag:
             scheduler.update(*self.flying.pop(0))
         self.check()
-        self.note_lost()
+        invariants.check(scheduler.snapshot(plan))
         self.log.begin(len(self.log.times), len(self.log.times))
         return True
 
     def start_again(self) -> None:
         self.log = Log()
         self.scheduler = Scheduler(self.config, self.log)
-        self.flying, self.reqs, self.lost = [], {}, set()
+        self.flying, self.reqs = [], {}
         self.log.begin(0, 0)
 
     def token(self, plan: Plan, name: str) -> tuple[int]:
@@ -124,13 +124,6 @@ class SGLang(RuleBasedStateMachine):
 
     def output(self, name: str, k: int) -> int:
         return 1_000_000 + 1000 * int(name[1:]) + k
-
-    def note_lost(self) -> None:
-        for entry in reversed(self.log.entries):
-            if entry.step != self.log.step:
-                break
-            if isinstance(entry.event, Lose):
-                self.lost.update(entry.event.ids)
 
     # -- what must hold ---------------------------------------------------------------------
 
@@ -199,7 +192,7 @@ class SGLang(RuleBasedStateMachine):
             assert (name in scheduler.requests) == (r.finished is None and not r.abort_sent)
             holding += r.has_slot
             if state is State.LOST:
-                assert name in self.lost or scheduler.log.phase.name == "SCHEDULE"
+                assert name in scheduler.lost
                 assert self.config.priority_preemption
                 assert not self.config.fix22
         assert holding == scheduler.slots_taken <= self.config.max_running_requests
@@ -227,14 +220,14 @@ class SGLang(RuleBasedStateMachine):
         if not hasattr(self, "scheduler"):
             return
         for _ in range(3000):
-            if not set(self.scheduler.requests) - self.lost or not self.step():
+            if not set(self.scheduler.requests) - self.scheduler.lost or not self.step():
                 break
-        assert set(self.scheduler.requests) <= self.lost
+        assert set(self.scheduler.requests) <= self.scheduler.lost
         while self.flying:
             self.scheduler.update(*self.flying.pop(0))
         self.check()
         ended = Counter(e.event.id for e in self.log.entries if isinstance(e.event, Finish))
-        assert all(ended[name] == 1 for name in self.reqs if name not in self.lost)
+        assert all(ended[name] == 1 for name in self.reqs if name not in self.scheduler.lost)
 
 
 SGLang.TestCase.settings = settings(

@@ -246,7 +246,7 @@ class TestRadix:
         assert node.parent is not None
         assert node.last_access == node.parent.last_access == tree.root.last_access
 
-    @rule(flag="(none)", default="", source=f"{RADIX}:704-727")
+    @rule(flag="", default=None, source=f"{RADIX}:704-727")
     def test_the_upper_half_of_a_split_is_younger_than_the_lower(self) -> None:
         """A split's new parent is stamped later than the walk; its child keeps the walk's stamp."""
         tree = self.tree(((0, 10),))
@@ -312,7 +312,7 @@ class TestRadix:
         tree = self.tree(((0, 8),), ((100, 8),), ((0, 4), (50, 4)))
         assert [child.key[0][0] for child in tree.root.children.values()] == [0, 100]
 
-    @rule(flag="(none)", default="", source=f"{SRT}/managers/schedule_batch.py:1411-1416")
+    @rule(flag="", default=None, source=f"{SRT}/managers/schedule_batch.py:1411-1416")
     def test_one_token_is_left_to_compute(self, drive: Any) -> None:
         """A prompt that is cached as a whole is matched but for its last token."""
         run = drive()

@@ -166,7 +166,7 @@ class Board:
         self.running = [self.lanes[request_id] for request_id in event.kept]
 
     def requeue(self, event: own.Requeue) -> None:
-        self.waiting += [self.lanes[request_id] for request_id in event.ids]
+        self.waiting[event.at : event.at] = [self.lanes[request_id] for request_id in event.ids]
 
     def landed(self, event: own.Landed) -> None:
         back = self.passes.pop(event.step)

@@ -56,7 +56,7 @@ class Core:
     There is no status: where a request stands follows from where it is found (``state.py``).
     ``waiting`` is the queue, ``running`` the decode batch with ``full`` its flag
     ``batch_is_full``, ``last_batch`` the pass of the last ``schedule()``, ``chunked_req`` the one
-    request between two chunks. ``requests`` are all that are not done.
+    request between two chunks. ``requests`` are all that are not done, the ``lost`` included.
     """
 
     policy_class: type[SchedulePolicy] = SchedulePolicy
@@ -69,6 +69,7 @@ class Core:
         self.ratio = NewTokenRatio(config)
         self.policy = self.policy_class(config, self.kv, Random(config.seed))
         self.requests: dict[str, Req] = {}
+        self.lost: set[str] = set()
         self.waiting: list[Req] = []
         self.running: list[Req] = []
         self.full = False
@@ -84,19 +85,25 @@ class Core:
 
     # -- decisions every part uses ----------------------------------------------------------
 
-    def requeue(self, victims: Sequence[Req]) -> None:
-        """Victims go behind everybody who waits, as if they had just come (scheduler.py:2718).
+    def place_of_victims(self) -> int:
+        """Where in the queue victims stand again: behind everybody (scheduler.py:2718).
 
-        vLLM puts them in front. Their waiting time starts again.
+        vLLM puts them in front.
         """
+        return len(self.waiting)
+
+    # -- moves ------------------------------------------------------------------------------
+
+    def requeue(self, victims: Sequence[Req]) -> None:
+        """Put victims into the queue again, as if they had just come: their time starts anew."""
+        if not victims:
+            return
         for r in victims:
             self.enter(r)
             r.wait_queue_entry_time = self.now
-        self.waiting += victims
-        if victims:
-            write(self.log, Requeue(ids(victims)))
-
-    # -- moves ------------------------------------------------------------------------------
+        at = self.place_of_victims()
+        self.waiting[at:at] = victims
+        write(self.log, Requeue(ids(victims), at))
 
     def enter(self, r: Req) -> None:
         """Give ``r`` its place in the order of entry."""
@@ -130,6 +137,7 @@ class Core:
         """Tell the client that ``r`` will not be served, and forget it."""
         r.abort_sent = True
         self.log.add(Finish(r.id, ABORT, reason))
+        self.lost.discard(r.id)
         del self.requests[r.id]
 
     def log_flags(self) -> None:

@@ -30,7 +30,7 @@ class Sorted(NamedTuple):
     ids: tuple[str, ...]
 
 
-class Adder(NamedTuple):
+class Opening(NamedTuple):
     """An admission pass begins, with these budgets."""
 
     budgets: Budgets
@@ -117,9 +117,10 @@ class Retract(NamedTuple):
 
 
 class Requeue(NamedTuple):
-    """Victims stand in the waiting queue again, at its end."""
+    """Victims stand in the waiting queue again, from position ``at`` on: in the engine, its end."""
 
     ids: tuple[str, ...]
+    at: int
 
 
 class Lose(NamedTuple):
@@ -154,7 +155,7 @@ class Ratio(NamedTuple):
 
 SGLangEvent = (
     Sorted
-    | Adder
+    | Opening
     | Offer
     | Continued
     | Displace

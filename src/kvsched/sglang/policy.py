@@ -114,10 +114,10 @@ class SchedulePolicy:
         """
         aside = RadixTree()
         for r in waiting:
-            runs = r.tokens(r.num_tokens)
             self.kv.match(r, r.num_tokens)
             r.num_matched_prefix_tokens = min(r.prefix_len, r.num_tokens - 1)
             if r.prefix_len <= IN_BATCH_PREFIX_CACHING_CHECK_THRESHOLD:
+                runs = r.tokens(r.num_tokens)
                 found, _ = aside.match(runs)
                 if found >= IN_BATCH_PREFIX_CACHING_DEPRIORITIZE_THRESHOLD:
                     self.deprioritized.add(r.id)

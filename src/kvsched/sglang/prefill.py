@@ -9,8 +9,7 @@ from kvsched.contract import POLICY, SLOT, Denial
 from kvsched.log import Admit, Chunk, Resume
 from kvsched.sglang.adder import PrefillAdder, Verdict
 from kvsched.sglang.core import Batch, ids
-from kvsched.sglang.events import Adder as AdderEvent
-from kvsched.sglang.events import Continued, Lose, Offer, Ride, Sorted, write
+from kvsched.sglang.events import Continued, Lose, Offer, Opening, Ride, Sorted, write
 from kvsched.sglang.ignore_eos import Adder
 from kvsched.sglang.preempt import Preemption
 from kvsched.sglang.req import Req
@@ -33,10 +32,10 @@ class Prefill(Preemption):
 
     def order(self) -> None:
         """Put the queue in the policy's order."""
-        before = ids(self.waiting)
+        before = self.waiting.copy()
         self.policy.sort(self.waiting, self.running)
-        if before != (after := ids(self.waiting)):
-            write(self.log, Sorted(after))
+        if before != self.waiting:
+            write(self.log, Sorted(ids(self.waiting)))
 
     def slots_left(self, running: int) -> int:
         """Requests that may still be admitted beside ``running`` ones (C:3152)."""
@@ -52,6 +51,7 @@ class Prefill(Preemption):
         if self.config.fix22:
             self.requeue(preempted)
         elif preempted:
+            self.lost.update(ids(preempted))
             write(self.log, Lose(ids(preempted)))
 
     # -- the pass ---------------------------------------------------------------------------
@@ -70,7 +70,7 @@ class Prefill(Preemption):
             return None
         self.order()
         adder = self.make_adder()
-        write(self.log, AdderEvent(adder.budgets))
+        write(self.log, Opening(adder.budgets))
         if self.chunked_req is not None:
             self._continue(self.chunked_req, adder)
         self._admit_waiting(adder, running)
@@ -94,6 +94,7 @@ class Prefill(Preemption):
         for r in self.waiting:
             if stopped:
                 self._stand(adder.exhausted(r))
+                self.full_because = self.plan.denials[0] if self.full else None
                 return
             if len(adder.can_run) >= self.slots_left(running):
                 self.set_full(True)
@@ -127,13 +128,13 @@ class Prefill(Preemption):
             return None
         chosen = set(ids(admitted))
         self.waiting = [r for r in self.waiting if r.id not in chosen]
+        for r in admitted:
+            self._log_row(r)
         self.requeue(adder.preempted)
         if adder.new_chunked is not None:
             self.set_chunked(adder.new_chunked)
         if self.chunked_req is not None:
             self.chunked_req.inflight_middle_chunks += 1
-        for r in admitted:
-            self._log_row(r)
         self.slots_taken += sum(1 for r in admitted if not r.has_slot)
         self.kv.extend(admitted)
         for r in admitted:

@@ -115,6 +115,16 @@ class RadixTree:
             node = node.parent
         return [page for step in reversed(path) for page in step.pages]
 
+    def all_pages(self) -> list[int]:
+        """Every page of the tree."""
+        pages: list[int] = []
+        nodes = [self.root]
+        while nodes:
+            node = nodes.pop()
+            pages += node.pages
+            nodes += node.children.values()
+        return pages
+
     def _walk(self, rest: Runs) -> tuple[int, Node, Runs]:
         """Go down as far as ``rest`` leads: tokens matched, node reached, tokens left."""
         node, matched = self.root, 0

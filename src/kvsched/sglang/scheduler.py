@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from kvsched.contract import Control, Denial, Plan, Result, Row
 from kvsched.errors import InputError
+from kvsched.invariants import Snapshot
 from kvsched.log import Abort, Arrive, Deny, Finish, Phase, Undeny
 from kvsched.request import Request
 from kvsched.sglang.core import ABORT, Batch, BatchPlan, ids
 from kvsched.sglang.events import Landed, Merge, write
 from kvsched.sglang.prefill import Prefill
 from kvsched.sglang.req import Req
-from kvsched.sglang.state import derived_state
+from kvsched.sglang.snapshot import snapshot
+from kvsched.sglang.state import State, derived_state
 
 TIMEOUT = "Request waiting timeout reached."
 BY_CLIENT = "Aborted"
@@ -39,17 +41,8 @@ class Scheduler(Prefill):
         self.enter(r)
         self.requests[r.id] = r
         self.waiting.append(r)
-        self.log.add(
-            Arrive(
-                r.id,
-                r.num_prompt_tokens,
-                r.max_new_tokens,
-                r.priority,
-                request.arrival_time,
-                derived_state(r, self).value,
-                "waiting",
-            )
-        )
+        fields = (r.id, r.num_prompt_tokens, r.max_new_tokens, r.priority, request.arrival_time)
+        self.log.add(Arrive(*fields, State.WAITING.value, "waiting"))
         return None
 
     def abort(self, request_id: str) -> None:
@@ -233,6 +226,10 @@ class Scheduler(Prefill):
         elif self.standing is not None:
             self.log.add(Undeny(self.standing.id))
         self.standing = denial
+
+    def snapshot(self, plan: Plan) -> Snapshot:
+        """The state between two calls, for the numbered invariants."""
+        return snapshot(self, plan)
 
     def holdings(self) -> dict[str, int]:
         """Pages in the table of each unfinished request; a lost one has none."""

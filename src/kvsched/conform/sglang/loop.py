@@ -10,7 +10,7 @@ from kvsched.conform.sglang.replay import replay
 from kvsched.conform.sglang.result import difference, short
 from kvsched.log import Finish
 from kvsched.sglang.core import ABORT
-from kvsched.sglang.events import Adder, Budgets, Continued, Displace, Offer, Retract
+from kvsched.sglang.events import Budgets, Continued, Displace, Offer, Opening, Retract
 from kvsched.sglang.steps import Iteration, rebuild
 
 SERVICE_UNAVAILABLE = 503
@@ -84,7 +84,7 @@ def fields_of(it: Iteration) -> dict[str, Any]:
 
 def adder_of(it: Iteration) -> dict[str, Any] | None:
     """The admission pass as recorded, None where none was made."""
-    built = it.of(Adder)
+    built = it.of(Opening)
     if not built:
         return None
     calls = [call_of(event) for event in it.of(Continued, Offer, Displace)]

@@ -1,0 +1,133 @@
+"""Views by name: parameters are checked, replies are JSON, every view keeps its contract."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from kvsched.errors import InputError
+from kvsched.views import VIEWS, find, parity, reply
+from kvsched.views.params import Choice, Number, Switch
+
+EACH_VIEW = pytest.mark.parametrize("name", VIEWS)
+
+
+@EACH_VIEW
+def test_a_view_is_called_what_the_registry_calls_it(name: str) -> None:
+    assert find(name).name == name
+
+
+@EACH_VIEW
+def test_the_dict_says_what_the_picture_shows(name: str) -> None:
+    data = find(name)()
+    for key in ("sentence", "caption", "alt"):
+        assert data[key].endswith("."), key
+
+
+@EACH_VIEW
+def test_every_sample_survives_json(name: str) -> None:
+    view = find(name)
+    for params in view.samples():
+        answer = reply(name, params, {})
+        assert json.loads(json.dumps(answer, allow_nan=False)) == answer
+
+
+@EACH_VIEW
+def test_the_figure_is_well_formed_and_named(name: str) -> None:
+    view = find(name)
+    data = view()
+    figure = view.draw(data, view.selected({}))
+    root = ElementTree.fromstring(figure)
+    assert root.get("role") == "img"
+    assert root.get("aria-label") == data["alt"]
+    assert figure == view.draw(view(), view.selected({}))
+
+
+@EACH_VIEW
+def test_the_figure_needs_no_style_sheet(name: str) -> None:
+    view = find(name)
+    figure = view.draw(view(), view.selected({}))
+    assert "style=" not in figure
+    assert figure.count("var(--kv-") == figure.count(",#")
+
+
+@EACH_VIEW
+def test_every_row_of_the_table_has_every_column(name: str) -> None:
+    view = find(name)
+    table = view.table(view())
+    assert {len(row) for row in table.rows} == {len(table.head)}
+
+
+def test_an_unknown_view_names_those_there_are() -> None:
+    with pytest.raises(InputError, match="view 'nope': no such view; known: states, tour"):
+        find("nope")
+
+
+def test_a_reply_carries_the_message_of_a_bad_parameter() -> None:
+    assert reply("tour", {"blocks": 3}, {}) == {
+        "error": "view tour: blocks: 3 is out of range; give a number from 12 to 48"
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"blocks": "20"}, "'20' is no number"),
+        ({"blocks": True}, "True is no number"),
+        ({"blocks": 20.5}, "20.5 is not whole"),
+        ({"blocks": float("nan")}, "nan is out of range"),
+        ({"blocks": float("inf")}, "inf is out of range"),
+        ({"policy": "lifo"}, "'lifo' is no choice; choose fcfs, priority"),
+        ({"policy": ["fcfs"]}, "is no choice"),
+        ({"caching": 1}, "1 is no switch"),
+        ({"pool": 1}, "no parameter 'pool'; known: blocks, requests, policy, caching"),
+    ],
+)
+def test_a_bad_parameter_is_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message.replace("[", r"\[")):
+        find("tour")(**given)
+
+
+def test_a_whole_float_counts_as_an_int() -> None:
+    assert find("tour").checked({"blocks": 20.0})["blocks"] == 20
+    assert isinstance(find("tour").checked({"blocks": 20.0})["blocks"], int)
+
+
+def test_a_parameter_with_a_fractional_step_is_a_float() -> None:
+    load = Number("load", "load", 0.5, 0.0, 1.0, step=0.1)
+    assert load.kind == "float"
+    assert isinstance(load.check(1), float)
+
+
+@pytest.mark.parametrize(
+    "param",
+    [Number("n", "n", 1, 0, 2), Choice("c", "c", "a", ("a", "b")), Switch("s", "s", default=True)],
+)
+def test_a_control_says_its_name_label_and_kind(param: Number | Choice | Switch) -> None:
+    control = param.control()
+    assert {"name", "label", "kind"} <= control.keys()
+    assert all(param.check(value) == value for value in param.extremes)
+
+
+def test_only_what_a_view_has_can_be_selected() -> None:
+    assert find("tour").selected({"step": 3}) == {"step": 3}
+    with pytest.raises(InputError, match="nothing to select 'row'"):
+        find("tour").selected({"row": 3})
+
+
+def test_parity_lines_do_not_depend_on_hash_order() -> None:
+    command = [sys.executable, "-m", "kvsched.views"]
+    runs = {
+        subprocess.run(
+            command, env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True, check=True,
+        ).stdout
+        for seed in ("0", "1")
+    }  # fmt: skip
+    assert len(runs) == 1
+    assert runs.pop().decode().splitlines() == list(parity())

@@ -79,6 +79,11 @@ def _named_inks() -> Iterator[tuple[str, Ink]]:
 
 def css() -> str:
     """Every colour as a custom property: `--kv-decode`, `--kv-blocked-outside`, `--kv-paper`, …"""
-    light = "\n".join(f"  {name}: {ink.light};" for name, ink in _named_inks())
-    dark = "\n".join(f"  {name}: {ink.dark};" for name, ink in _named_inks())
-    return f"{LIGHT} {{\n{light}\n}}\n{DARK} {{\n{dark}\n}}\n"
+    return properties(LIGHT, DARK)
+
+
+def properties(light: str, dark: str) -> str:
+    """The same for the elements that these two selectors choose under either theme."""
+    by_day = "\n".join(f"  {name}: {ink.light};" for name, ink in _named_inks())
+    by_night = "\n".join(f"  {name}: {ink.dark};" for name, ink in _named_inks())
+    return f"{light} {{\n{by_day}\n}}\n{dark} {{\n{by_night}\n}}\n"

@@ -26,7 +26,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types unit conform nbval book serve lab notebooks browser format lock clean distclean
+.PHONY: help setup runtime test lint types unit conform nbval book serve lab notebooks browser format lock clean distclean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,12 @@ $(DONE)/requirements: requirements.txt $(DONE)/venv
 $(DONE)/package: pyproject.toml $(DONE)/requirements
 	$(call step,the package,$(PIP_INSTALL) --no-deps --no-build-isolation --editable .)
 	@touch $@
+
+$(DONE)/runtime: $(wildcard src/kvsched/book/runtime_lock/*.json) $(DONE)/package
+	$(call step,Python for the browser,$(BIN)/python -m kvsched.book.runtime)
+	@touch $@
+
+runtime: $(DONE)/runtime  ## Fetch the pinned Pyodide, which runs our Python in the reader's browser
 
 setup: $(DONE)/package  ## Make .venv with the pinned requirements and the package
 
@@ -87,7 +93,7 @@ browser: $(HTML)/index.html  ## Open every built page in a real browser (needs n
 
 # --- the book -------------------------------------------------------------------------------------
 
-book: setup  ## Build the book into _build/html, warnings are errors
+book: setup runtime  ## Build the book into _build/html, warnings are errors
 	$(call step,execution cache,$(BIN)/python -m kvsched.book.cache)
 	$(call step,jupyter-book,$(BIN)/jupyter-book build --all -W --keep-going -n .)
 

@@ -69,4 +69,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_css_file("house.css")
     app.connect("builder-inited", add_static)
     app.connect("html-page-context", drop_scripts, priority=900)
+    app.setup_extension("kvsched.book.live")
     return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,6 +14,7 @@ def tree(tmp_path: Path) -> Path:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/constants.py").write_text("BLOCK = 16\n")
     (tmp_path / "tests/golden").mkdir(parents=True)
+    (tmp_path / "labs/data").mkdir(parents=True)
     (tmp_path / "requirements.txt").write_text("click==8.5.1\n")
     (tmp_path / cache.CACHE).mkdir(parents=True)
     (tmp_path / cache.CACHE / "global.db").touch()
@@ -40,6 +41,7 @@ def test_no_change_keeps_it(tree: Path) -> None:
         ("src/constants.py", "BLOCK = 32\n"),
         ("src/new.py", ""),
         ("tests/golden/case.json", "{}"),
+        ("labs/data/server.log", "INFO"),
         ("requirements.txt", "click==8.5.2\n"),
     ],
 )

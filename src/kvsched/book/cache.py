@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-INPUTS = ("src", "tests/golden", "requirements.txt")
+INPUTS = ("src", "tests/golden", "labs/data", "requirements.txt")
 CACHE = "_build/.jupyter_cache"
 KEY = "_build/.jupyter_cache.key"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,23 @@ from kvsched.book import fidelity, mathml, status
 STATIC = Path(__file__).parent / "static"
 
 
+# Collecting the tests takes seconds, and a page has a table an engine.
+_rules = functools.cache(fidelity.collect)
+
+
 class FidelityTable(SphinxDirective):
-    """`{fidelity-table}`: the rules that tests show, read from the tests' markers."""
+    """`{fidelity-table} ENGINE`: the engine's rules that tests show, read from their markers."""
+
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Collect the tests and draw one row a rule."""
         self.env.note_reread()
-        rules = fidelity.collect(Path(self.env.srcdir))
-        return self.parse_text_to_nodes(fidelity.markdown(rules))
+        rules = [rule for rule in _rules(Path(self.env.srcdir)) if rule.engine == self.arguments[0]]
+        found = self.parse_text_to_nodes(f"{len(rules)} rules.\n\n{fidelity.markdown(rules)}")
+        for table in found[-1].findall(nodes.table):
+            table["classes"].append("fidelity")
+        return found
 
 
 class StatusTable(SphinxDirective):

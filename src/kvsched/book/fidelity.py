@@ -116,7 +116,9 @@ def _row(rule: Rule) -> str:
     test = f"`{rule.test.removeprefix('tests/')}`"
     flag = f"`{rule.flag}`" if rule.flag else "always"
     default = f"<br>`{rule.default}`" if rule.default else ""
-    lines = "<br>".join(f"[{s.place}]({s.url})" for s in map(source, rule.source))
+    lines = "<br>".join(
+        f"[{s.place.rpartition('/')[2]}]({s.url})" for s in map(source, rule.source)
+    )
     ours = f"`{rule.ours.removeprefix('kvsched.')}`" if rule.ours else ""
     return f"| {sentence}<br>{test} | {flag}{default} | {lines} | {ours} |\n"
 

@@ -118,7 +118,7 @@ class TestCase44:
         run.add("B", 16)
         step = run.steps(2)[-1]
         (event,) = step.of(Preempt)
-        assert event.denial == Denial("A", "block", need=1)
+        assert event.denial == Denial("A", "block", need=1, have=4)
 
 
 def random_run(rng: random.Random) -> Log:

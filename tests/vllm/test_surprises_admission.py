@@ -109,7 +109,9 @@ class TestTheWatermark:
         """The watermark taxes resumed requests as it does new ones."""
         step = case("watermark_resumed").steps[10]
         assert step.live["C"].status == "PREEMPTED"
-        assert step.denial == Denial("C", WHOLE_SEQUENCE, need=2, cached=8, headroom=3, free=8)
+        assert step.denial == Denial(
+            "C", WHOLE_SEQUENCE, need=2, cached=8, headroom=3, free=8, have=8
+        )
 
     def test_watermark_is_in_the_chunk_test_as_well(self, drive: Any) -> None:
         run = drive(num_gpu_blocks=10, watermark=0.1, scheduler_reserve_full_isl=False)
@@ -217,7 +219,7 @@ class TestTooLarge:
     def test_gate_off_its_own_cached_blocks_stall_it(self, case: Any) -> None:
         """Gate and chunks cannot save what never fits: its own cached blocks count as demand."""
         stuck = case("too_big_reserve_off")
-        assert stuck.steps[-1].denial == Denial("huge", BLOCK, need=4, cached=8, free=10)
+        assert stuck.steps[-1].denial == Denial("huge", BLOCK, need=4, cached=8, free=10, have=8)
         assert not any(step.scheduled for step in stuck.steps[2:])
 
     def test_gate_and_caching_off_it_starts_over_for_ever(self, case: Any) -> None:

@@ -90,7 +90,7 @@ class TestLookup:
         run.add("B", [(700, 29)])
         step = run.step()
         assert step.scheduled == {"C": 3}
-        assert step.denial == Denial("B", WHOLE_SEQUENCE, need=1, cached=7, free=7)
+        assert step.denial == Denial("B", WHOLE_SEQUENCE, need=1, cached=7, free=7, have=7)
 
     def test_hit_blocks_somebody_holds_are_free_of_charge(self, drive: Any) -> None:
         run = drive()

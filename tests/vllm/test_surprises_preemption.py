@@ -31,7 +31,9 @@ class TestWhoIsTheVictim:
     def test_fcfs_throws_out_the_last_admitted(self, drive: Any) -> None:
         """Under FCFS the last admitted is thrown out, the failing request itself if it is that."""
         step = full_pool(drive())
-        assert [(v.id, v.denial) for v in step.of(Preempt)] == [("B", Denial("B", BLOCK, need=1))]
+        assert [(v.id, v.denial) for v in step.of(Preempt)] == [
+            ("B", Denial("B", BLOCK, need=1, have=4))
+        ]
         assert step.scheduled == {"A": 1}
 
     @rule(flag="policy", default="fcfs", source=f"{SCHEDULER}:644", ours=VICTIM)
@@ -119,7 +121,9 @@ class TestTheVictimsWayBack:
         steps = case("seed_a_finish6").steps
         assert [event.blocks for event in steps[1].of(Allocate)] == [(2049,), (2048,), (2047,)]
         assert steps[1].erased == [{"D": 1}, {"D": 1}]
-        assert steps[2].denial == Denial("D", WHOLE_SEQUENCE, need=3, cached=510, free=510)
+        assert steps[2].denial == Denial(
+            "D", WHOLE_SEQUENCE, need=3, cached=510, free=510, have=510
+        )
         assert [event.own_hits for event in steps[6].of(Resume)] == [510 * 16]
 
 

@@ -216,7 +216,6 @@ class TestWhyNot:
         run.step()
         assert "it needs 20 tokens of the step's budget and 4 are left" in told(run)[-1]
 
-    @pytest.mark.xfail(reason="says next chunk also where the whole-sequence gate refused")
     def test_the_watermark_with_the_gate(self, drive: Any) -> None:
         run = drive(watermark=0.5)
         run.add("A", 16)

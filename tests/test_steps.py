@@ -107,7 +107,6 @@ class TestRebuild:
         (step,) = rebuild(log)
         assert (step.scheduled, step.free) == ({"A": 6}, 6)
 
-    @pytest.mark.xfail(reason="steps rebuilt from milestones are wrong, silently")
     def test_a_log_of_milestones_is_refused(self) -> None:
         log = Log(Level.METRICS)
         scheduler = Scheduler(Config(9, 4, max_num_seqs=4, max_num_batched_tokens=16), log)

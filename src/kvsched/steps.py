@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from kvsched.board import Board, LaneState
 from kvsched.contract import Denial
-from kvsched.log import Admit, Allocate, Deliver, Entry, Event, Log, Phase, Preempt
+from kvsched.errors import InputError
+from kvsched.log import Admit, Allocate, Deliver, Entry, Event, Level, Log, Phase, Preempt
 
 E = TypeVar("E", bound=Event)
 
@@ -74,7 +75,12 @@ class StepRecord:
 
 
 def rebuild(log: Log) -> Iterator[StepRecord]:
-    """The steps of a run, in order. Needs a log of level EVENTS."""
+    """The steps of a run, in order.
+
+    Raises InputError for a log of milestones alone, which cannot tell them.
+    """
+    if log.level is not Level.EVENTS:
+        raise InputError("log", "keeps milestones alone", "run with a log of Level.EVENTS")
     board = Board(log)
     by_step = {step: list(entries) for step, entries in groupby(log.entries, lambda e: e.step)}
     for step, now in enumerate(log.times):

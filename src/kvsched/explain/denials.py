@@ -20,7 +20,7 @@ def why(denial: Denial, config: dict[str, Any]) -> str:
         return f"{taken} taken (max_num_seqs), the slot test."
     if denial.test == POLICY:
         return f"this step preempted {n(denial.need)}, and a step that preempts admits nobody."
-    text = _blocks_denied(denial)
+    text = _blocks_denied(denial, config)
     usable = config["num_gpu_blocks"] - 1
     if denial.need + denial.cached > usable:
         text += (
@@ -30,8 +30,10 @@ def why(denial: Denial, config: dict[str, Any]) -> str:
     return text
 
 
-def _blocks_denied(denial: Denial) -> str:
-    subject = "whole sequence" if denial.test == WHOLE_SEQUENCE else "next chunk"
+def _blocks_denied(denial: Denial, config: dict[str, Any]) -> str:
+    # With the gate on, the watermark is charged there first, for the larger need.
+    gate = denial.test == WATERMARK and config["scheduler_reserve_full_isl"]
+    subject = "whole sequence" if gate or denial.test == WHOLE_SEQUENCE else "next chunk"
     text = f"{denial.id} needs {blocks(denial.need + denial.cached)} for its {subject}"
     text += f", with {n(denial.cached)} cached and {n(denial.free)} free"
     if denial.test == WATERMARK:

@@ -45,6 +45,7 @@ class Config:
         _range(self, "num_gpu_blocks", 2, SMALLEST_POOL, MOST_BLOCKS)
         _range(self, "block_size", 1, "use a positive number of tokens, usually 16")
         _range(self, "max_num_seqs", 1, "use a positive number of slots")
+        _range(self, "max_num_batched_tokens", 1, "use a positive number of tokens")
         _range(self, "max_model_len", 1, "use a positive number of tokens")
         _range(self, "long_prefill_token_threshold", 0, "use 0 to switch it off")
         if self.policy not in POLICIES:

@@ -132,6 +132,12 @@ class TestBudgets:
         assert room.adder.current_left <= 0
         assert room.adder.state() is Verdict.NO_TOKEN
 
+    def test_memory_that_is_just_spoken_for_ends_the_pass(self) -> None:
+        room = Room(max_total_tokens=40)
+        room.adder.deduct(30, 9)
+        assert (room.adder.total_left, room.adder.current_left) == (0, 9)
+        assert room.adder.state() is Verdict.NO_TOKEN
+
     @rule(
         flag="page_size",
         default=1,
@@ -202,6 +208,13 @@ class TestIgnoreEos:
         assert room.adder.endings is None
         room.add("B", 13, 20, ignore_eos=True)
         assert room.adder.endings == [(20, 13), (20, 11), (20, 12)]
+
+    def test_of_equal_endings_the_newest_stands_first(self) -> None:
+        running = [(11, 10, 0), (12, 20, 0), (13, 30, 0)]
+        room = Room(running, ratio=1.0, disable_radix_cache=True)
+        room.add("A", 8, 5, ignore_eos=True)
+        room.add("B", 8, 20, ignore_eos=True)
+        assert room.adder.endings == [(5, 8), (10, 11), (20, 8), (20, 12), (30, 13)]
 
     @rule(
         flag="disable_radix_cache",
@@ -521,6 +534,22 @@ class TestPreemption:
         (displaced,) = it.of(Displace)
         assert displaced.victims == ("C", "D")
         assert asked == [3, 2]
+
+    @pytest.mark.parametrize(("more", "victims"), [(0, ["C"]), (1, ["C", "B"])])
+    def test_no_more_go_than_it_takes(self, drive: Any, more: int, victims: list[str]) -> None:
+        """What the first victim was expected to need is exactly what the newcomer lacks."""
+        run = drive(max_total_tokens=400, **self.KNOBS)
+        for i, name in enumerate("ABC"):
+            run.add(name, 8, 90, priority=10 + i)
+        run.steps(3)
+        assert len(run.scheduler.running) == 3
+        run.scheduler.ratio.current = 1.0
+        new = run.add("N", 8, 1, priority=0)
+        adder = run.scheduler.make_adder()
+        lacks = adder.reserve(run.reqs["C"]) + more
+        new.max_new_tokens = int(adder.total_left + lacks)
+        assert run.scheduler.shortfall(new, adder) == lacks
+        assert [r.id for r in run.scheduler.victims_for(new, adder)] == victims
 
     @rule(
         flag="enable_priority_scheduling",

@@ -81,7 +81,7 @@ unit: setup  ## pytest over tests/
 	$(call step,pytest,$(BIN)/pytest)
 
 conform: setup  ## Replay the recordings of the real engines
-	$(call step,conformance: vLLM,$(BIN)/kvsched conform tests/golden/vllm)
+	$(call step,conformance,$(BIN)/kvsched conform tests/golden)
 
 nbval: setup  ## Compare every stored notebook output with a fresh run
 	$(call step,strict nbval,$(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \

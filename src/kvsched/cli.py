@@ -77,7 +77,7 @@ def conform(paths: tuple[Path, ...], jobs: int | None) -> int:
 
     \b
     Exit status: 0 all cases match, 1 some do not, 2 a file cannot be used.
-    Example:     kvsched conform tests/golden/vllm
+    Example:     kvsched conform tests/golden
     """
     from kvsched.conform import find
     from kvsched.conform.batch import check_all
@@ -91,7 +91,7 @@ def conform(paths: tuple[Path, ...], jobs: int | None) -> int:
             click.echo(f"kvsched: {verdict}", err=True)
             refused = True
         else:
-            results.append(verdict)
+            results.extend(verdict)
     _report(results)
     if any(result.divergence for result in results):
         return MISMATCH
@@ -100,9 +100,14 @@ def conform(paths: tuple[Path, ...], jobs: int | None) -> int:
 
 @cli.command()
 @click.argument("case")
-@click.option("--step", type=click.IntRange(min=0), required=True, help="The step to explain.")
+@click.option("--step", type=click.IntRange(min=0), help="The step to explain.")
 @click.option("--request", metavar="ID", help="Only what concerns this request.")
-def explain(case: str, step: int, request: str | None) -> None:
+@click.option(
+    "--perfetto",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the whole run as a trace for Perfetto or chrome://tracing.",
+)
+def explain(case: str, step: int | None, request: str | None, perfetto: Path | None) -> None:
     r"""Say in sentences what the scheduler decided in one step, and why.
 
     CASE is a recording, or the name of one below tests/golden.
@@ -113,8 +118,17 @@ def explain(case: str, step: int, request: str | None) -> None:
     from kvsched.conform import load, resolve
     from kvsched.explain import explain_case
 
-    for sentence in explain_case(load(resolve(case)), step, request):
-        click.echo(sentence)
+    if step is None and perfetto is None:
+        raise click.UsageError("give --step N, --perfetto FILE or both")
+    recording = load(resolve(case))
+    if perfetto is not None:
+        from kvsched.conform.replay import replay
+        from kvsched.perfetto import write
+
+        write(replay(recording).log, perfetto)
+    if step is not None:
+        for sentence in explain_case(recording, step, request):
+            click.echo(sentence)
 
 
 @cli.command()

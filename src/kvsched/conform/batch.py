@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
+from kvsched.conform import document, sglang
 from kvsched.conform.compare import CaseResult, check
 from kvsched.errors import InputError
 
@@ -20,8 +21,8 @@ _WORTH_A_PROCESS = 8
 """Recordings for which starting a process pays."""
 
 
-def check_all(paths: Sequence[Path], jobs: int | None = None) -> Iterator[CaseResult | str]:
-    """The verdict on each path, in order; a string says why a file cannot be used.
+def check_all(paths: Sequence[Path], jobs: int | None = None) -> Iterator[list[CaseResult] | str]:
+    """The verdicts on each path's cases, in order; a string says why a file cannot be used.
 
     ``jobs``: processes to use; None is as many as there are cores, if there are enough files.
     """
@@ -45,9 +46,14 @@ def check_all(paths: Sequence[Path], jobs: int | None = None) -> Iterator[CaseRe
         pool.shutdown(cancel_futures=True)
 
 
-def _verdict(path: Path) -> CaseResult | str:
+def _verdict(path: Path) -> list[CaseResult] | str:
+    """SGLang's files are plain JSON and hold many cases; each of vLLM's holds one."""
     try:
-        return check(path)
+        if path.suffix == ".json":
+            content = document.read(path)
+            if sglang.recognises(content):
+                return list(sglang.compare_content(path, content))
+        return [check(path)]
     except InputError as error:
         return str(error)
 

@@ -67,20 +67,18 @@ class Engine:
         for event in due:
             if not (isinstance(event, Cancel | Order) and event.mid):
                 self._deliver(event)
-        plan = Plan()
-        if self.lag == 0 or self.scheduler.has_work():
-            plan = self.scheduler.schedule(self.now)
-            result = self.executor(plan)
-            self.sampled += sum(map(len, result.tokens.values()))
-            self.batches.append((plan, result))
-            self.now += self.clock.duration(plan)
+        plan = self.scheduler.schedule(self.now)
+        result = self.executor(plan)
+        self.sampled += sum(map(len, result.tokens.values()))
+        self.batches.append((plan, result))
+        self.now += self.clock.duration(plan)
         self.steps += 1
         self.log.phase = Phase.MID
         for event in due:
             if isinstance(event, Cancel | Order) and event.mid:
                 self._deliver(event)
         full = len(self.batches) > self.lag
-        if self.batches and (full or not (plan.scheduled or self.scheduler.has_work())):
+        if full or not (plan.scheduled or self.scheduler.has_work()):
             self.scheduler.update(*self.batches.popleft())
         return plan
 
@@ -104,8 +102,9 @@ class Engine:
 
     @property
     def done(self) -> bool:
-        """No event to come, no request unfinished, no batch in flight."""
-        return not (self.calendar or self.batches or self.scheduler.has_work())
+        """No event to come, no request unfinished, nothing but empty batches in flight."""
+        in_flight = any(plan.scheduled for plan, _ in self.batches)
+        return not (self.calendar or in_flight or self.scheduler.has_work())
 
 
 def run(

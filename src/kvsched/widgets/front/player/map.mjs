@@ -1,0 +1,144 @@
+// The pool: one cell a block, in the order of their numbers, so that blocks taken at once are one
+// territory.
+import { fitting, penOn } from "./pen.mjs";
+import { num } from "./run.mjs";
+
+const MOST_RINGED = 24;
+
+/** Columns and cells by the number of blocks and the room there is. */
+export function mapLayout(count, width) {
+  const phone = width < 420, dense = count > 400;
+  const margin = dense ? (phone ? 44 : 104) : 0;
+  const cols = dense ? 64 : count > 100 ? (phone ? 16 : 25) : phone ? (count > 48 ? 10 : 8) : count > 24 ? 12 : 8;
+  const most = dense ? 10.4 : count > 100 ? 24 : 46;
+  const cell = Math.min(most, (width - margin - 3) / cols), rows = Math.ceil(count / cols);
+  return { count, width, margin, cols, cell, rows, dense, phone, gap: cell > 12 ? 3 : cell > 6 ? 1 : 0.6,
+    height: Math.ceil(rows * cell) + (dense ? 16 : 5),
+    at(block) { return [margin + 1 + ((block - 1) % cols) * cell, 2 + Math.floor((block - 1) / cols) * cell]; },
+    hit(x, y) {
+      const col = Math.floor((x - margin - 1) / cell), row = Math.floor((y - 2) / cell), block = row * cols + col + 1;
+      return col >= 0 && col < cols && block >= 1 && block <= count ? block : 0;
+    } };
+}
+
+export function drawMap(canvas, look, layout, blocks, { selected, block: chosen }) {
+  const pen = penOn(canvas, layout.width, layout.height, look);
+  for (let block = 1; block <= blocks.count; block++) {
+    const faded = selected && blocks.owner[block] !== selected && !blocks.is(block, "empty");
+    pen.to.globalAlpha = faded ? 0.3 : 1;
+    cell(pen, layout, blocks, block);
+    pen.to.globalAlpha = 1;
+    if (layout.cell >= 18) caption(pen, layout, blocks, block, faded);
+  }
+  if (layout.dense) {
+    borders(pen, layout, blocks);
+    territories(pen, layout, blocks, selected);
+  }
+  if (blocks.taken.length <= MOST_RINGED) for (const { block } of blocks.taken) ring(pen, layout, block, 1.6);
+  if (layout.dense && blocks.queue.length) nextOut(pen, layout, blocks.queue[0]);
+  if (chosen) ring(pen, layout, chosen, 3);
+}
+
+function cell(pen, { cell: side, gap, at, dense }, blocks, block) {
+  const { to, ink } = pen, [x, y] = at(block), w = side - gap, big = side >= 18;
+  const round = big ? 4 : side > 6 ? 1.2 : 0.5, phase = blocks.phase(block);
+  if (blocks.is(block, "empty")) return pen.dot(x + w / 2, y + w / 2, big ? 3 : Math.max(0.9, side * 0.16), "hairline-strong");
+  if (blocks.is(block, "cached")) {
+    const line = big ? 1.8 : side > 6 ? 1.15 : 0.9;
+    to.strokeStyle = phase === "done" ? ink["done-ring"] : ink[phase];
+    to.lineWidth = line;
+    pen.box(x + line / 2, y + line / 2, w - line, w - line, round);
+    return to.stroke();
+  }
+  to.fillStyle = ink[phase];
+  pen.box(x, y, w, w, round);
+  to.fill();
+  if (!blocks.is(block, "shared")) return undefined;
+  const inset = big ? 4 : dense ? w * 0.24 : 3;
+  to.strokeStyle = ink.paper;
+  to.lineWidth = big ? 1.8 : 1.1;
+  pen.box(x + inset, y + inset, w - 2 * inset, w - 2 * inset, 2.5);
+  return to.stroke();
+}
+
+const ON = { decode: "on-decode", idle: "on-decode", draining: "on-decode" };
+
+/** The owner in a cell, and its place in the free queue. */
+function caption(pen, { cell: side, gap, at }, blocks, block, faded) {
+  const [x, y] = at(block), w = side - gap, roomy = side > 28, place = blocks.place.get(block);
+  const phase = blocks.phase(block), cached = blocks.is(block, "cached");
+  const middle = { align: "center", base: "middle" };
+  if (!blocks.is(block, "empty")) {
+    const size = roomy ? 13 : 10, held = ON[phase] ?? "on-prefill";
+    const ink = faded ? "soft" : cached ? (phase === "done" ? "soft" : phase) : held;
+    const words = blocks.is(block, "shared") ? `×${blocks.holders[block]}` : blocks.owner[block];
+    pen.text(fitting(pen, words, w - 4, size, 600), x + w / 2, y + w / 2 + (place && roomy ? -4 : 0.5), { ...middle, size, weight: 600, ink });
+  }
+  if (place && roomy) pen.text(`${place}.`, x + w / 2, y + w / 2 + (cached ? 10 : 13), { ...middle, size: 9.5 });
+}
+
+/** Lines where owner or form changes: ink on light paper, a wide gap on dark. */
+function borders(pen, { cols, cell: side, gap, at }, blocks) {
+  const dark = document.documentElement.dataset.theme === "dark", { to } = pen, half = gap / 2;
+  to.beginPath();
+  for (let block = 2; block <= blocks.count; block++) {
+    const [x, y] = at(block), key = blocks.key(block);
+    if ((block - 1) % cols && key !== blocks.key(block - 1)) {
+      to.moveTo(x - half, y - half);
+      to.lineTo(x - half, y + side - half);
+    }
+    if (block > cols && key !== blocks.key(block - cols)) {
+      to.moveTo(x - half, y - half);
+      to.lineTo(x + side - half, y - half);
+    }
+  }
+  to.strokeStyle = dark ? pen.ink.paper : pen.ink.text;
+  to.lineWidth = dark ? 3 : 1.2;
+  to.globalAlpha = dark ? 1 : 0.8;
+  to.stroke();
+  to.globalAlpha = 1;
+}
+
+/** Large territories by letter in the margin; strays of the last row by number and owner. */
+function territories(pen, layout, blocks, selected) {
+  const { cols, cell: side, rows, count, at } = layout, strays = [];
+  for (let first = 1; first <= count;) {
+    let last = first;
+    while (last < count && blocks.key(last + 1) === blocks.key(first)) last += 1;
+    if (!blocks.is(first, "empty")) {
+      if (last - first + 1 >= cols * 2) territory(pen, layout, blocks, first, last, selected);
+      else if (last - first < 4 && !blocks.is(first, "cached")) for (let one = first; one <= last; one++) strays.push(one);
+    }
+    first = last + 1;
+  }
+  if (!strays.length || count - (rows - 1) * cols >= cols / 2) return;
+  const words = strays.slice(-5).map((block) => `${block} ${blocks.owner[block]}`).join("   ");
+  pen.text(words, layout.margin + cols * side, at(count)[1] + side / 2 + 2, { size: 11, align: "right", base: "middle" });
+}
+
+function territory(pen, { margin, at, cols, cell: side, phone }, blocks, first, last, selected) {
+  const top = at(first + ((cols - ((first - 1) % cols)) % cols))[1], bottom = at(last)[1] + side;
+  const middle = (top + bottom) / 2, cached = blocks.is(first, "cached"), phase = blocks.phase(first);
+  const own = blocks.owner[first], ink = cached ? (phase === "done" ? "soft" : phase) : "text";
+  const weight = own === selected ? 750 : 600, size = phone ? 19 : 24;
+  const name = fitting(pen, own, margin - 10, size, weight), lines = [`${num(last - first + 1)}${phone ? "" : " blocks"}`];
+  if (cached && !phone) lines.push("still readable");
+  const high = size + lines.length * 14, from = middle - high / 2;
+  if (bottom - top < high) return pen.text(fitting(pen, own, margin - 10, 13, weight), 0, middle, { size: 13, weight, ink, base: "middle" });
+  pen.text(name, 0, from + size * 0.84, { size, weight, ink });
+  lines.forEach((line, row) => pen.text(line, 0, from + size + 10 + row * 14, { size: phone ? 11 : 12, ink: cached ? ink : "soft" }));
+  return undefined;
+}
+
+function ring(pen, { at, cell: side, gap }, block, width) {
+  const [x, y] = at(block), w = side - gap;
+  pen.box(x - 1, y - 1, w + 2, w + 2, side >= 18 ? 5 : 2);
+  pen.to.strokeStyle = pen.ink.text;
+  pen.to.lineWidth = side >= 18 ? width + 0.4 : width;
+  pen.to.stroke();
+}
+
+function nextOut(pen, { at, cell: side, gap }, block) {
+  const [x, y] = at(block), middle = (side - gap) / 2;
+  pen.dot(x + middle, y + middle, side * 0.26, "text");
+}

@@ -76,8 +76,12 @@ class Short:
         return told
 
     def _preemption(self, event: Preempt) -> str:
-        freed = count(event.free_after - event.free_before, "block")
-        loss = f"!!{count(event.tokens_lost, 'token')} lost!!, {freed} given back."
+        freed = event.free_after - event.free_before
+        held = -(-(event.tokens_lost + event.refunded) // int(self.config["block_size"]))
+        back = f"{count(freed, 'block')} given back."
+        if freed < held:
+            back = f"of its {count(held, 'block')} {number(freed)} come free, the rest are shared."
+        loss = f"!!{count(event.tokens_lost, 'token')} lost!!, {back}"
         if event.denial is None:
             return f"The reset throws **{event.id}** out: {loss}"
         grower, free = event.denial.id, event.denial.free

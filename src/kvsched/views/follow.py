@@ -39,6 +39,7 @@ class Watch(Board):
         self.size: int = log.config["block_size"]
         self.asked: dict[str, Asked] = {}
         self.after: dict[str, int] = {}
+        self._asks: dict[str, Asked] = {}
         self._left: dict[str, dict[int, int]] = {}
         self._prefix: dict[str, int] = {}
         self._tables: dict[str, list[int]] = {}
@@ -47,7 +48,7 @@ class Watch(Board):
         """As the board, with an eye on what is given back, erased and asked for."""
         match event:
             case Allocate():
-                self._ask(event)
+                self._asks[event.id] = self._ask(event)
             case Free() if event.id in self.lanes:
                 self._tables[event.id] = self.lanes[event.id].blocks
             case Preempt():
@@ -58,13 +59,12 @@ class Watch(Board):
                 self._left.pop(event.id, None)
                 lane = self.lanes[event.id]
                 none = Asked(0, 0, len(self.free), len(lane.blocks))
-                self.asked[event.id] = self.asked.pop(event.id, none)
+                self.asked[event.id] = self._asks.get(event.id, none)
         super().apply(event)
 
     def begin(self) -> None:
         """Forget what the last step's admissions asked."""
-        self.asked = {}
-        self._tables = {}
+        self.asked, self._asks, self._tables = {}, {}, {}
 
     def compute(self) -> dict[str, int]:
         """As the board; this is also the moment that the player shows."""
@@ -76,10 +76,10 @@ class Watch(Board):
         }
         return scheduled
 
-    def _ask(self, event: Allocate) -> None:
+    def _ask(self, event: Allocate) -> Asked:
         cached = sum(block in self.free for block in event.hits)
         have = len(self.lanes[event.id].blocks) + len(event.hits)
-        self.asked[event.id] = Asked(len(event.blocks), cached, len(self.free), have)
+        return Asked(len(event.blocks), cached, len(self.free), have)
 
     def _leave(self, lane: Lane) -> None:
         table = lane.blocks or self._tables.get(lane.id, [])

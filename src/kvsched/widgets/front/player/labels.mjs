@@ -66,7 +66,8 @@ function back(pen, place, row, { mark, next, free }) {
 /** A ringed dot for who is done, a cross for every other ending. */
 function end(pen, place, row, { mark }) {
   const [word, tokens] = mark.rest, radius = row.open ? 3.5 : 2;
-  const x = place.x(mark.step + 1) + radius + 1.5, y = row.base - radius;
+  const after = Math.max(mark.step + 1, row.lane.segments.at(-1).to), right = place.x(after);
+  const x = right + radius + 1.5, y = row.base - radius;
   if (word === "done") pen.dot(x, y, radius, "done", "done-ring");
   else {
     pen.line(x - radius, y - radius, x + radius, y + radius, "text", 1.6);
@@ -77,7 +78,7 @@ function end(pen, place, row, { mark }) {
   const inside = x + 8 + pen.wide(text, 11.5) <= place.width;
   return [{ draw: () => (inside
     ? pen.text(text, x + 8, row.base - 0.5, { size: 11.5, halo: true })
-    : pen.text(text, Math.min(place.width, place.x(mark.step + 1)), row.top - 4, { size: 11.5, align: "right", halo: true })) }];
+    : pen.text(text, Math.min(place.width, right), row.top - 4, { size: 11.5, align: "right", halo: true })) }];
 }
 
 const MARKS = { lost, back, end };

@@ -8,7 +8,7 @@ const TOP = 26;
 /** Where everything stands: rows, the steps in sight, and the width of a step. */
 export function laneLayout(run, width, selected, step) {
   const many = run.lanes.length > 8, narrow = width < 600;
-  const left = narrow ? (many ? 26 : 28) : (many ? 104 : 152), right = narrow ? 2 : 8;
+  const left = narrow ? (many ? 26 : 28) : (many ? 112 : 152), right = narrow ? 2 : 8;
   const room = width - left - right, least = narrow ? (many ? 4 : 13) : (many ? 3.2 : 9);
   const seen = Math.max(1, Math.min(run.count, Math.floor(room / least)));
   const wide = Math.min(room / seen, many ? 14 : 34);
@@ -173,9 +173,10 @@ const INK_OF = { preempted: "preempted", prefill: "prefill-text", "blocked-outsi
 /** The name at the left and, where there is room, the status in words. */
 function gutter(pen, { narrow, many, left }, row, { step, selected, board }) {
   const { lane } = row, cell = lane.at(step), on = lane.id === selected;
-  const size = row.open ? (many ? 15 : narrow ? 20 : lane.id.length > 2 ? 18 : 22) : 11;
   const weight = on ? 750 : row.open ? 550 : 400;
-  const room = (many || narrow ? (narrow ? left - 3 : 36) : 64);
+  const room = many || narrow ? (narrow ? left - 3 : 36) : 64;
+  const most = row.open ? (many ? 15 : narrow ? 20 : lane.id.length > 2 ? 18 : 22) : 11;
+  const size = Math.max(11, Math.min(most, (most * room) / pen.wide(lane.id, most, weight)));
   const name = fitting(pen, lane.id, room, size, weight);
   const y = row.open ? row.base - (narrow || many ? 13 : 19) : row.base - 0.5;
   pen.text(name, 0, y, { size, weight, ink: cell || row.open ? "text" : "done-ring" });

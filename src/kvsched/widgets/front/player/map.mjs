@@ -11,12 +11,12 @@ export function mapLayout(count, width) {
   const margin = dense ? (phone ? 44 : 104) : 0;
   const cols = dense ? 64 : count > 100 ? (phone ? 16 : 25) : phone ? (count > 48 ? 10 : 8) : count > 24 ? 12 : 8;
   const most = dense ? 10.4 : count > 100 ? 24 : 46;
-  const cell = Math.min(most, (width - margin - 3) / cols), rows = Math.ceil(count / cols);
+  const cell = Math.min(most, (width - margin - 4) / cols), rows = Math.ceil(count / cols);
   return { count, width, margin, cols, cell, rows, dense, phone, gap: cell > 12 ? 3 : cell > 6 ? 1 : 0.6,
     height: Math.ceil(rows * cell) + (dense ? 16 : 5),
-    at(block) { return [margin + 1 + ((block - 1) % cols) * cell, 2 + Math.floor((block - 1) / cols) * cell]; },
+    at(block) { return [margin + 2 + ((block - 1) % cols) * cell, 2 + Math.floor((block - 1) / cols) * cell]; },
     hit(x, y) {
-      const col = Math.floor((x - margin - 1) / cell), row = Math.floor((y - 2) / cell), block = row * cols + col + 1;
+      const col = Math.floor((x - margin - 2) / cell), row = Math.floor((y - 2) / cell), block = row * cols + col + 1;
       return col >= 0 && col < cols && block >= 1 && block <= count ? block : 0;
     } };
 }

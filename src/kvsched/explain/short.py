@@ -137,7 +137,7 @@ class Short:
         denial = record.denial
         if denial is None or (not denial.of_allocator and denial.test not in (TOKEN, SLOT)):
             return []
-        text = refusal(denial)
+        text = refusal(denial, self._part(denial, record))
         if denial.of_allocator and denial.need + denial.cached > self.usable:
             text += f" The whole pool has {number(self.usable)}: it can never come in."
         elif (end := stuck(record)) is not None:
@@ -147,6 +147,15 @@ class Short:
             wait = "request waits" if behind == 1 else "requests wait"
             text += f" Behind it {number(behind)} more {wait}, untried."
         return [text]
+
+    def _part(self, denial: Denial, record: StepRecord) -> str:
+        """What of the request was too large: the watermark is added to both tests."""
+        size, most = int(self.config["block_size"]), int(self.config["max_model_len"])
+        whole = -(-min(record.live[denial.id].num_tokens, most) // size)
+        gate = denial.test == WATERMARK and self.config["scheduler_reserve_full_isl"]
+        if denial.test == WHOLE_SEQUENCE or (gate and denial.need == max(0, whole - denial.have)):
+            return "whole sequence"
+        return "next chunk"
 
     # -- the rest ---------------------------------------------------------------------------
 
@@ -187,8 +196,8 @@ class Short:
         return [f"{names(given)} {last}: {go} at the end of the step."]
 
 
-def refusal(denial: Denial) -> str:
-    """A denial in one clause, both sides of its inequality in it."""
+def refusal(denial: Denial, part: str) -> str:
+    """A denial in one clause, both sides of its inequality in it; ``part``: what was too large."""
     who, need, free = f"**{denial.id}**", denial.need, denial.free
     if denial.test == TOKEN:
         left = "none is left" if free <= 0 else f"{number(free)} {is_or_are(free)} left"
@@ -196,7 +205,6 @@ def refusal(denial: Denial) -> str:
     if denial.test == SLOT:
         taken = "the one slot is" if free == 1 else f"all {number(free)} slots are"
         return f"{who} waits: {taken} taken."
-    part = "whole sequence" if denial.test == WHOLE_SEQUENCE else "next chunk"
     text = f"{who} stays out: its {part} takes {count(need + denial.cached, 'block')}"
     shared = denial.have - denial.cached
     if shared > 0:

@@ -1,7 +1,8 @@
 """A run followed step by step for the player: the board, and what it takes to draw beside it.
 
 A request that was thrown out left blocks behind. What a resume would find of them is the longest
-prefix whose content nobody has erased yet, and it only shrinks.
+prefix whose content nobody has erased yet, and it only shrinks. A second copy of the same content
+in another block, which a log does not show, is not counted.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _switched(rows: list[Row], config: dict[str, Any], headroom: int) -> list[Ro
 
 def _whole(record: StepRecord, request_id: str, config: dict[str, Any]) -> int:
     """Blocks that a request's whole known sequence fills."""
-    tokens = min(record.live[request_id].num_tokens, config["max_model_len"])
+    tokens = min(record.live[request_id].num_tokens, int(config["max_model_len"]))
     return -(-tokens // int(config["block_size"]))
 
 

@@ -17,14 +17,12 @@ from kvsched.workload import Arrival
 
 REQUESTS, OUTPUT = 4, 40
 """How many requests there are, and the tokens that all but A answer with."""
-PRIORITIES = (1, 0, 0, 0)
-"""A is the least urgent, where urgency counts."""
+LEAST_URGENT = 0
+"""The place of A, which is the least urgent where urgency counts."""
 MOST_STEPS = 400
 
 
-def compute(
-    blocks: int, prompt: int, answer: int, policy: str, gate: bool, caching: bool
-) -> Data:
+def compute(blocks: int, prompt: int, answer: int, policy: str, gate: bool, caching: bool) -> Data:
     """The whole run of four requests that arrive at once, for the player."""
     config = Config(
         num_gpu_blocks=blocks + 1,
@@ -37,7 +35,7 @@ def compute(
         scheduler_reserve_full_isl=gate,
     )
     log = Log()
-    run(Scheduler(config, log), _arrivals(prompt, answer), log, max_steps=MOST_STEPS)
+    run(Scheduler(config, log), _arrivals(prompt, answer, policy), log, max_steps=MOST_STEPS)
     trace = encode(log)
     victims: list[Any] = [entry.event for entry in log.of(Preempt)]
     names = ", ".join(dict.fromkeys(event.id for event in victims)) or "nobody"
@@ -60,7 +58,7 @@ def compute(
     }
 
 
-def _arrivals(prompt: int, answer: int) -> list[Arrival]:
+def _arrivals(prompt: int, answer: int, policy: str) -> list[Arrival]:
     """Four requests at once, told apart by what they hold."""
     return [
         Arrival(
@@ -70,7 +68,7 @@ def _arrivals(prompt: int, answer: int) -> list[Arrival]:
                 ((100_000 * (i + 1), prompt),),
                 answer if i == 0 else OUTPUT,
                 i,
-                PRIORITIES[i],
+                int(i == LEAST_URGENT and policy == "priority"),
             ),
         )
         for i in range(REQUESTS)

@@ -34,7 +34,9 @@ export class Blocks {
     this.taken = takenIn(step);
   }
 
-  is(block, form) { return FORM_NAMES[this.form[block]] === form; }
+  nameOf(block) { return FORM_NAMES[this.form[block]]; }
+
+  is(block, form) { return this.nameOf(block) === form; }
 
   /** Two blocks that belong to one territory have the same key. */
   key(block) { return this.form[block] === EMPTY ? "" : `${this.is(block, "cached") ? "c" : "h"}${this.owner[block]}`; }

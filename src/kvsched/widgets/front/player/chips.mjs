@@ -54,7 +54,7 @@ function victimOf(policy, running) {
 
 function lineOf({ name, ids, note, bad }, chips, selected) {
   const buttons = chips.map(([id, phase]) => el("button", {
-    type: "button", class: `kv-chip ${FORM[phase] ?? ""}`, "data-id": id, "aria-pressed": id === selected,
+    type: "button", class: `kv-chip ${FORM[phase] ?? ""}`, "data-id": id, "aria-pressed": String(id === selected),
     "aria-label": `${id}, ${phaseName(phase)}`,
   }, id));
   const more = ids.length > MOST ? `and ${ids.length - MOST} more` : "";

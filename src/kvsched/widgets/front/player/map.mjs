@@ -23,13 +23,13 @@ export function mapLayout(count, width) {
 
 export function drawMap(canvas, look, layout, blocks, { selected, block: chosen }) {
   const pen = penOn(canvas, layout.width, layout.height, look);
-  for (let block = 1; block <= blocks.count; block++) {
-    const faded = selected && blocks.owner[block] !== selected && !blocks.is(block, "empty");
-    pen.to.globalAlpha = faded ? 0.3 : 1;
-    cell(pen, layout, blocks, block);
-    pen.to.globalAlpha = 1;
-    if (layout.cell >= 18) caption(pen, layout, blocks, block, faded);
+  const faded = (block) => Boolean(selected) && blocks.owner[block] !== selected && !blocks.is(block, "empty");
+  for (const { form, phase, pale, members } of alike(blocks, faded)) {
+    pen.to.globalAlpha = pale ? 0.3 : 1;
+    CELLS[form](pen, layout, members, phase);
   }
+  pen.to.globalAlpha = 1;
+  if (layout.cell >= 18) for (let block = 1; block <= blocks.count; block++) caption(pen, layout, blocks, block, faded(block));
   if (layout.dense) {
     borders(pen, layout, blocks);
     territories(pen, layout, blocks, selected);
@@ -39,27 +39,63 @@ export function drawMap(canvas, look, layout, blocks, { selected, block: chosen 
   if (chosen) ring(pen, layout, chosen, 3);
 }
 
-function cell(pen, { cell: side, gap, at, dense }, blocks, block) {
-  const { to, ink } = pen, [x, y] = at(block), w = side - gap, big = side >= 18;
-  const round = big ? 4 : side > 6 ? 1.2 : 0.5, phase = blocks.phase(block);
-  if (blocks.is(block, "empty")) return pen.dot(x + w / 2, y + w / 2, big ? 3 : Math.max(0.9, side * 0.16), "hairline-strong");
-  if (blocks.is(block, "cached")) {
-    const line = big ? 1.8 : side > 6 ? 1.15 : 0.9;
-    to.strokeStyle = phase === "done" ? ink["done-ring"] : ink[phase];
-    to.lineWidth = line;
-    pen.box(x + line / 2, y + line / 2, w - line, w - line, round);
-    return to.stroke();
+/** Blocks that are drawn the same, so that each kind is one path. */
+function alike(blocks, faded) {
+  const groups = new Map();
+  for (let block = 1; block <= blocks.count; block++) {
+    const form = blocks.nameOf(block), phase = blocks.phase(block), pale = faded(block), key = `${form} ${phase} ${pale}`;
+    if (!groups.has(key)) groups.set(key, { form, phase, pale, members: [] });
+    groups.get(key).members.push(block);
   }
-  to.fillStyle = ink[phase];
-  pen.box(x, y, w, w, round);
-  to.fill();
-  if (!blocks.is(block, "shared")) return undefined;
-  const inset = big ? 4 : dense ? w * 0.24 : 3;
-  to.strokeStyle = ink.paper;
-  to.lineWidth = big ? 1.8 : 1.1;
-  pen.box(x + inset, y + inset, w - 2 * inset, w - 2 * inset, 2.5);
-  return to.stroke();
+  return groups.values();
 }
+
+/** The outline of cells, each `inset` from its edge; small ones have no round corners. */
+function outline({ to }, { cell: side, gap, at }, members, inset, round) {
+  const w = side - gap - 2 * inset;
+  to.beginPath();
+  for (const block of members) {
+    const [x, y] = at(block);
+    if (side >= 12) to.roundRect(x + inset, y + inset, w, w, round);
+    else to.rect(x + inset, y + inset, w, w);
+  }
+}
+
+function held(pen, layout, members, phase) {
+  outline(pen, layout, members, 0, 4);
+  pen.to.fillStyle = pen.ink[phase];
+  pen.to.fill();
+}
+
+const CELLS = {
+  held,
+  shared(pen, layout, members, phase) {
+    const big = layout.cell >= 18;
+    held(pen, layout, members, phase);
+    outline(pen, layout, members, big ? 4 : (layout.cell - layout.gap) * 0.24, 2.5);
+    pen.to.strokeStyle = pen.ink.paper;
+    pen.to.lineWidth = big ? 1.8 : 1.1;
+    pen.to.stroke();
+  },
+  cached(pen, layout, members, phase) {
+    const line = layout.cell >= 18 ? 1.8 : layout.cell > 6 ? 1.15 : 0.9;
+    outline(pen, layout, members, line / 2, 3.5);
+    pen.to.strokeStyle = pen.ink[phase === "done" ? "done-ring" : phase];
+    pen.to.lineWidth = line;
+    pen.to.stroke();
+  },
+  empty(pen, { cell: side, gap, at }, members) {
+    const { to } = pen, radius = side >= 18 ? 3 : Math.max(0.9, side * 0.16), middle = (side - gap) / 2;
+    to.beginPath();
+    for (const block of members) {
+      const [x, y] = at(block);
+      to.moveTo(x + middle + radius, y + middle);
+      to.arc(x + middle, y + middle, radius, 0, 2 * Math.PI);
+    }
+    to.fillStyle = pen.ink["hairline-strong"];
+    to.fill();
+  },
+};
 
 const ON = { decode: "on-decode", idle: "on-decode", draining: "on-decode" };
 

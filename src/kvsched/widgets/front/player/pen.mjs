@@ -7,7 +7,7 @@ const INKS = ["paper", "text", "soft", "waiting", "blocked-outside", "prefill", 
 export function lookOf(element) {
   const style = getComputedStyle(element);
   const ink = Object.fromEntries(INKS.map((name) => [name, style.getPropertyValue(`--kv-${name}`).trim()]));
-  return { ink: { ...ink, idle: ink.decode }, font: style.fontFamily };
+  return { ink: { ...ink, idle: ink.decode }, font: style.fontFamily, hatches: new Map() };
 }
 
 /** A canvas of a size in CSS pixels, cleared, with the few verbs that the player draws with. */
@@ -16,12 +16,11 @@ export function penOn(canvas, width, height, look) {
   const wide = Math.round(width * scale), high = Math.round(height * scale);
   if (canvas.width !== wide) canvas.width = wide;
   if (canvas.height !== high) canvas.height = high;
-  canvas.style.height = `${height}px`;
+  if (canvas.style.height !== `${height}px`) canvas.style.height = `${height}px`;
   const to = canvas.getContext("2d");
   to.setTransform(scale, 0, 0, scale, 0, 0);
   to.globalAlpha = 1;
   to.clearRect(0, 0, width, height);
-  const hatches = new Map();
   return {
     to,
     ink: look.ink,
@@ -73,10 +72,13 @@ export function penOn(canvas, width, height, look) {
     },
     /** Diagonal strokes of a colour over a tint of it. */
     hatch(ink, tint = 0.08) {
-      if (!hatches.has(ink)) hatches.set(ink, to.createPattern(strokes(look.ink[ink], tint, scale), "repeat"));
-      const pattern = hatches.get(ink);
-      pattern.setTransform(new DOMMatrix().scale(1 / scale));
-      return pattern;
+      const key = `${ink} ${tint} ${scale}`;
+      if (!look.hatches.has(key)) {
+        const pattern = to.createPattern(strokes(look.ink[ink], tint, scale), "repeat");
+        pattern.setTransform(new DOMMatrix().scale(1 / scale));
+        look.hatches.set(key, pattern);
+      }
+      return look.hatches.get(key);
     },
   };
 }

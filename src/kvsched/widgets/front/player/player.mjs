@@ -16,7 +16,7 @@ import { testPanel } from "./tests.mjs";
 import { transport } from "./transport.mjs";
 
 export function player(host) {
-  let run, trace, look, width = 0, lanes = null, layout = null, blocks = null;
+  let run, trace, look, width = 0, sizes = {}, lanes = null, layout = null, blocks = null;
   const at = () => ({ ...host.selection, step: Math.min(host.selection.step, run.last) });
   const chosen = () => (run.byId.has(host.selection.request) ? host.selection.request : null);
   const time = transport({
@@ -54,6 +54,7 @@ export function player(host) {
 
   function reserve() {
     width = host.body.clientWidth;
+    sizes = { lanes: parts.lanes.clientWidth, map: parts.map.clientWidth };
     host.reserve(longestOf(run.says, width));
   }
   function note(block) {
@@ -61,17 +62,17 @@ export function player(host) {
       ? ["Block ", el("b", {}, `${block}`), `: ${blocks.words(block)}.`] : takenWords(blocks)));
   }
   function draw() {
-    if (!run || !host.body.clientWidth) return;
+    if (!run || !width) return;
     const began = performance.now();
     look ??= lookOf(host.body);
     const selected = chosen(), { step: number, hide, block } = at(), step = run.steps.at(number);
-    lanes = laneLayout(run, parts.lanes.clientWidth, selected, number);
+    lanes = laneLayout(run, sizes.lanes, selected, number);
     drawLanes(parts.lanes, look, run, lanes, { step: number, selected, hide, board: step.board });
     scrub.draw(look, run, lanes, { step: number, hide });
     blocks = new Blocks(run, step, number);
-    layout = mapLayout(blocks.count, parts.map.clientWidth);
+    layout = mapLayout(blocks.count, sizes.map);
     drawMap(parts.map, look, layout, blocks, { selected, block });
-    drawQueue(parts.queue, look, parts.queue.clientWidth, blocks, selected);
+    drawQueue(parts.queue, look, sizes.map, blocks, selected);
     tell(number, step, selected);
     note(block);
     time.update(hide);

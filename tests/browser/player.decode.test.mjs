@@ -9,7 +9,7 @@ import { crc32 } from "node:zlib";
 import { Steps } from "../../src/kvsched/widgets/front/player/steps.mjs";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const PYTHON = process.env.PYTHON ?? [here("../../.venv/bin/python")].find(existsSync) ?? "python3";
+const PYTHON = [here("../../.venv/bin/python")].find(existsSync) ?? process.env.PYTHON ?? "python3";
 const env = { ...process.env, PYTHONPATH: here("../../src") };
 
 test("decoded steps are the rebuilt ones", async () => {

@@ -41,10 +41,13 @@ STORED = {
     "draining": "vllm2/kv_send_delay_fcfs",
 }
 HOUSE = Path(palette.__file__).parent / "book" / "static" / "house.css"
-HEAD = """<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8"><title>Player</title>
-<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="all.css"><link rel="icon" href="data:,">
-<script>document.documentElement.dataset.theme = new URLSearchParams(location.search).get("theme") ?? "light"</script>
-<script defer src="kvsched-widgets.js"></script></head><body><main><h1>A player</h1><p><a href="#">before</a></p>
+HEAD = """<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">
+<title>Player</title><meta name="viewport" content="width=device-width">
+<link rel="stylesheet" href="all.css"><link rel="icon" href="data:,"><script>
+const asked = new URLSearchParams(location.search);
+document.documentElement.dataset.theme = asked.get("theme") ?? "light";
+</script><script defer src="kvsched-widgets.js"></script></head>
+<body><main><h1>A player</h1><p><a href="#">before</a></p>
 """
 PAGE_STYLE = """
 body { margin: 0; background: var(--kv-paper); color: var(--kv-text); }

@@ -75,10 +75,42 @@ class _Row:
     def draw(self, request_id: str, lane: dict[str, Any]) -> str:
         size = {"font_size": 11 if self.many else 18, "fill": ink("text")}
         shapes = [shape for segment in lane["segments"] for shape in self._segment(*segment)]
-        marks = [self._mark(*mark) for mark in lane["marks"]]
         line = element("path", d=f"M{LEFT} {num(self.base)}H{WIDTH}", stroke=ink("hairline"))
         name = text(request_id, 0, self.base - (1 if self.many else 12), **size)
-        return element("g", line, name, *shapes, *marks)
+        return element("g", line, name, *shapes, *self._marks(lane["marks"]))
+
+    def _marks(self, marks: list[list[Any]]) -> list[str]:
+        """Losses as bars; in words, where there is room, what was lost and what came back."""
+        shapes, free = [], 0.0
+        for step, kind, *rest in marks:
+            x = self._x(step)
+            if kind == "lost":
+                high = rest[0] * self.scale
+                shapes.append(element(
+                    "rect", x=x - 1, y=self.base - high, width=2.5, height=high,
+                    fill=ink("preempted"),
+                ))  # fmt: skip
+            if self.many:
+                continue
+            words, fill = self._words(kind, rest)
+            if kind == "end":
+                shapes.append(text(
+                    words, self._x(step + 1) - 2, self.base - HIGH - 5, text_anchor="end", fill=fill
+                ))  # fmt: skip
+            elif x + 3 > free:
+                shapes.append(text(words, x + 3, self.base - HIGH - 5, fill=fill))
+                free = x + 9 + 6.2 * len(words)
+            elif kind == "back":
+                x, fill = x + self.wide + 4, ink("on-decode")
+                shapes.append(text(words, x, self.base - HIGH / 2 + 4, fill=fill))
+        return shapes
+
+    def _words(self, kind: str, rest: list[Any]) -> tuple[str, str]:
+        if kind == "lost":
+            return f"−{rest[0]:,} tokens", ink("preempted")
+        if kind == "back":
+            return f"+{rest[0]:,} from cache, {rest[1]:,} computed", ink("prefill-text")
+        return f"{rest[0]}, {rest[1]:,} out", ink("soft")
 
     def _x(self, step: float) -> float:
         return LEFT + step * self.wide
@@ -90,7 +122,7 @@ class _Row:
         slug = self.phases[phase]
         if slug == "prefill":
             under = "url(#kv-hatch-prefill)" if found else ink("prefill")
-            least = max((height - base) * self.scale, 2 / self.scale * self.scale)
+            least = max((height - base) * self.scale, 2)
             return [
                 self._area(first, steps, base * self.scale, under, 1 if found else 0.34),
                 self._area(first, steps, least, ink("prefill"), over=base * self.scale),
@@ -122,26 +154,6 @@ class _Row:
             f"H{num(self._x(first + steps))}V{num(self.base)}Z"
         )
         return element("path", d=path, fill=ink("decode"), fill_opacity=opacity)
-
-    def _mark(self, step: int, kind: str, *rest: Any) -> str:
-        x = self._x(step)
-        if kind == "lost":
-            high = rest[0] * self.scale
-            bar = element(
-                "rect", x=x - 1, y=self.base - high, width=2.5, height=high, fill=ink("preempted")
-            )
-            if self.many:
-                return bar
-            words = f"−{rest[0]:,} tokens"
-            return bar + text(words, x + 4, self.base - HIGH - 5, fill=ink("preempted"))
-        if kind == "back" and not self.many:
-            words = f"+{rest[0]:,} from cache, {rest[1]:,} computed"
-            return text(words, x + 2, self.base - HIGH - 5, fill=ink("prefill-text"))
-        if kind == "end":
-            x = self._x(step + 1)
-            words = "" if self.many else f"{rest[0]}, {rest[1]:,} out"
-            return text(words, x - 2, self.base - HIGH - 5, text_anchor="end", fill=ink("soft"))
-        return ""
 
 
 def _top(lane: dict[str, Any]) -> int:

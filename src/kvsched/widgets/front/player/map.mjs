@@ -8,10 +8,10 @@ const MOST_RINGED = 24;
 /** Columns and cells by the number of blocks and the room there is. */
 export function mapLayout(count, width) {
   const phone = width < 420, dense = count > 400;
-  const margin = dense ? (phone ? 44 : 104) : 0;
-  const cols = dense ? 64 : count > 100 ? (phone ? 16 : 25) : phone ? (count > 48 ? 10 : 8) : count > 24 ? 12 : 8;
+  const margin = dense ? (phone ? 34 : 92) : 0;
+  const cols = dense ? (phone ? 48 : 64) : count > 100 ? (phone ? 16 : 25) : phone ? (count > 48 ? 10 : 8) : count > 24 ? 12 : 8;
   const most = dense ? 10.4 : count > 100 ? 24 : 46;
-  const cell = Math.min(most, (width - margin - 4) / cols), rows = Math.ceil(count / cols);
+  const cell = Math.min(most, Math.floor((2 * (width - margin - 4)) / cols) / 2), rows = Math.ceil(count / cols);
   return { count, width, margin, cols, cell, rows, dense, phone, gap: cell > 12 ? 3 : cell > 6 ? 1 : 0.6,
     height: Math.ceil(rows * cell) + (dense ? 16 : 5),
     at(block) { return [margin + 2 + ((block - 1) % cols) * cell, 2 + Math.floor((block - 1) / cols) * cell]; },

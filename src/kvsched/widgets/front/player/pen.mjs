@@ -12,7 +12,7 @@ export function lookOf(element) {
 
 /** A canvas of a size in CSS pixels, cleared, with the few verbs that the player draws with. */
 export function penOn(canvas, width, height, look) {
-  const scale = Math.max(2, globalThis.devicePixelRatio || 1);
+  const scale = Math.max(1, globalThis.devicePixelRatio || 1);
   const wide = Math.round(width * scale), high = Math.round(height * scale);
   if (canvas.width !== wide) canvas.width = wide;
   if (canvas.height !== high) canvas.height = high;

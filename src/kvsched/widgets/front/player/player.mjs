@@ -156,7 +156,7 @@ function pageOf({ scrub, time, chips, tests }) {
     lanes: el("canvas", { class: "kv-lanes", role: "img" }),
     map: el("canvas", { class: "kv-map", role: "slider", tabindex: 0, "aria-label": "block", "aria-valuemin": 1 }),
     queue: el("canvas", { class: "kv-free", role: "img" }),
-    note: el("p", { class: "kv-note" }),
+    note: el("p", { class: "kv-blockline" }),
     counts: el("p", { class: "kv-counts" }),
     size: el("span"),
     out: el("span"),

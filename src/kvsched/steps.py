@@ -74,14 +74,15 @@ class StepRecord:
         ]
 
 
-def rebuild(log: Log) -> Iterator[StepRecord]:
+def rebuild(log: Log, board: Board | None = None) -> Iterator[StepRecord]:
     """The steps of a run, in order.
 
+    ``board``: a fresh one that watches more than the steps tell; it is moved along.
     Raises InputError for a log of milestones alone, which cannot tell them.
     """
     if log.level is not Level.EVENTS:
         raise InputError("log", "keeps milestones alone", "run with a log of Level.EVENTS")
-    board = Board(log)
+    board = board if board is not None else Board(log)
     by_step = {step: list(entries) for step, entries in groupby(log.entries, lambda e: e.step)}
     for step, now in enumerate(log.times):
         record = StepRecord(step, now, by_step.get(step, []))

@@ -22,14 +22,14 @@ const FLAGS = [
   "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ];
 
-/** Serve the built book on a free port of this machine; resolves to {url, close}. */
-export async function serve() {
-  if (!existsSync(join(BOOK, "index.html"))) {
-    throw new Error(`no book at ${BOOK}; build it first: make book`);
+/** Serve the built book, or another folder, on a free port of this machine; {url, close}. */
+export async function serve(root = BOOK) {
+  if (!existsSync(join(root, "index.html"))) {
+    throw new Error(`no book at ${root}; build it first: make book`);
   }
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://x").pathname));
-    const file = join(BOOK, path.endsWith(sep) ? join(path, "index.html") : path);
+    const file = join(root, path.endsWith(sep) ? join(path, "index.html") : path);
     try {
       const body = await readFile(file);
       response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import zipfile
 from pathlib import Path
@@ -13,28 +14,36 @@ from kvsched.errors import InputError
 from kvsched.views import VIEWS
 from kvsched.widgets import assets, shipping
 
+SPAN = re.MULTILINE | re.DOTALL
+
 
 def test_every_part_stands_after_what_it_imports() -> None:
     parts = assets.SHARED + assets.PAGE
-    files = {path.stem for path in assets.FRONT.glob("*.mjs")}
+    files = {
+        path.relative_to(assets.FRONT).with_suffix("").as_posix()
+        for path in assets.FRONT.rglob("*.mjs")
+    }
     assert files == {*parts, "worker"}
     for at, part in enumerate(parts):
         text = (assets.FRONT / f"{part}.mjs").read_text(encoding="utf-8")
-        for name in re.findall(r'^import .* from "\./(\w+)\.mjs";$', text, re.MULTILINE):
-            assert name in parts[:at], f"{part} imports {name}"
+        for name in re.findall(r'^import .* from "(.*)\.mjs";$', text, re.MULTILINE):
+            assert posixpath.normpath(f"{posixpath.dirname(part)}/{name}".lstrip("/")) in parts[:at]
 
 
-def test_no_name_is_declared_twice_in_the_one_scope() -> None:
-    declared = re.findall(
-        r"^(?:async )?(?:function|const|let|class) (\w+)", assets.script(), re.MULTILINE
+def test_every_imported_name_is_exported() -> None:
+    offered = dict(
+        re.findall(r"^parts\['([^']*)'\] = .*?^return \{ (.*?) \};$", assets.script(), SPAN)
     )
-    assert len(declared) == len(set(declared))
+    wanted = re.findall(r"^const \{ (.*) \} = parts\['(.*)'\];$", assets.script(), re.MULTILINE)
+    assert wanted
+    for names, part in wanted:
+        assert set(names.split(", ")) <= set(offered[part].split(", ")), part
 
 
 def test_the_files_hold_no_import_but_the_workers_own() -> None:
     for text in (assets.module(), assets.script()):
         assert not re.search(r"^\s*import\b", text, re.MULTILINE)
-    assert assets.module().endswith("export default { render };\n")
+    assert assets.module().endswith("export default { render: parts['frame'].render };\n")
     assert "export" not in re.findall(r"^\w+", assets.script(), re.MULTILINE)
 
 

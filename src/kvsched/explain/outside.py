@@ -160,9 +160,12 @@ def stuck(record: StepRecord) -> str | None:
     text = f"Nobody runs, and {denial.id} at the head lacks what others behind it keep: {held}"
     status = {i: record.live[i].status for i in holders}
     loading = [i for i in holders if status[i] == REMOTE and i not in record.loaded]
+    sending = [i for i in holders if status[i].startswith("FINISHED")]
     paused = [i for i in holders if status[i] == STREAM]
     if loading:
         return f"{text}. {listed(loading)} still {'loads' if len(loading) == 1 else 'load'}."
+    if sending:
+        return f"{text}. {listed(sending)} ended, and gives them back once its KV is sent."
     if paused:
         return f"{text}. {listed(paused)} paused: only the client can end that."
     why = "a finished load" if all(i in record.loaded for i in holders) else "work already done"

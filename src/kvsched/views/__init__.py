@@ -17,6 +17,7 @@ from kvsched.views.view import Data, Selection, Table, View
 __all__ = ["VIEWS", "Data", "Selection", "Table", "View", "find", "parity", "reply"]
 
 VIEWS: Mapping[str, str] = {
+    "preemption": "kvsched.views.preemption",
     "states": "kvsched.views.states",
     "tour": "kvsched.views.tour",
 }

@@ -1,12 +1,14 @@
 """The front end as files: one module for kernels, one classic script and a worker for pages.
 
 The parts in ``front/`` are ES modules that Node can import one by one. A page opened from a file
-may not load modules, and a kernel takes exactly one, so the parts are put into one scope: a part
-may import from its neighbours, one import a line, and export by the word before a declaration.
+may not load modules, and a kernel takes exactly one, so each part becomes a function that answers
+with what it exports: a part may import by name from other parts, one import a line, and export by
+the word before a declaration.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from functools import cache
 from pathlib import Path
@@ -14,25 +16,32 @@ from pathlib import Path
 from kvsched import palette
 
 FRONT = Path(__file__).parent / "front"
-SHARED = ("dom", "asking", "controls", "stepper", "states", "tour", "frame")
+PLAYER = (
+    "decode", "queues", "board", "steps", "run", "pen", "labels", "lanes", "scrub", "blocks",
+    "map", "freequeue", "chips", "tests", "transport", "sentence", "poolwords", "legend", "player",
+)  # fmt: skip
+SHARED = (
+    "dom", "asking", "controls", "stepper", "states", "tour",
+    *(f"player/{part}" for part in PLAYER), "frame",
+)  # fmt: skip
 """The parts that run in every home, each after those it imports."""
 PAGE = ("predict", "address", "runtime", "page")
 """The parts that run on a static page only."""
 
 SCRIPT, STYLE, WORKER = "kvsched-widgets.js", "kvsched-widgets.css", "kvsched-worker.mjs"
 
-_IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=\w)", re.MULTILINE)
+_IMPORT = re.compile(r'^import (\{.*\}) from "(.*)\.mjs";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 
 
 def module() -> str:
     """The module that a kernel's front end loads."""
-    return f"{_scope(SHARED)}export default {{ render }};\n"
+    return f"{_parts(SHARED)}export default {{ render: parts['frame'].render }};\n"
 
 
 def script() -> str:
     """The classic script that a page loads, also from a file."""
-    return f"(() => {{\n{_scope(SHARED + PAGE)}start();\n}})();\n"
+    return f"(() => {{\n{_parts(SHARED + PAGE)}parts['page'].start();\n}})();\n"
 
 
 def worker() -> str:
@@ -42,7 +51,7 @@ def worker() -> str:
 
 def style() -> str:
     """The style sheet of a page, which has the palette already."""
-    return _read("widgets.css")
+    return _read("widgets.css") + _read("player/player.css")
 
 
 def kernel_style() -> str:
@@ -51,8 +60,21 @@ def kernel_style() -> str:
     return palette.properties(light=".kv-w", dark=dark) + style()
 
 
-def _scope(parts: tuple[str, ...]) -> str:
-    return "".join(_EXPORT.sub("", _IMPORT.sub("", _read(f"{part}.mjs"))) for part in parts)
+def _parts(names: tuple[str, ...]) -> str:
+    return "".join(["const parts = {};\n", *map(_part, names)])
+
+
+def _part(name: str) -> str:
+    """A module as a function that is called once; imports are looked up among the parts."""
+    source = _read(f"{name}.mjs")
+    exported = ", ".join(match[1] for match in _EXPORT.findall(source))
+    body = _EXPORT.sub(r"\1", _IMPORT.sub(lambda found: _import(name, *found.groups()), source))
+    return f"parts['{name}'] = (() => {{\n{body}return {{ {exported} }};\n}})();\n"
+
+
+def _import(name: str, names: str, path: str) -> str:
+    source = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+    return f"const {names} = parts['{source}'];"
 
 
 @cache

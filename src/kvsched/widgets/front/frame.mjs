@@ -3,6 +3,7 @@
 import { asking } from "./asking.mjs";
 import { controls } from "./controls.mjs";
 import { el, parsed } from "./dom.mjs";
+import { player } from "./player/player.mjs";
 import { states } from "./states.mjs";
 import { tour } from "./tour.mjs";
 
@@ -10,13 +11,14 @@ import { tour } from "./tour.mjs";
    host.data, host.figure, host.selection  what there is now; `figure` is a new element whenever
                                            Python drew anew, and is the renderer's to mark
    host.body                               the element to fill
+   host.said                               the element of the sentence, which a renderer may move
    host.select(patch, quiet)               change the selection; update() follows
    host.say(...nodes)                      the sentence; it is read aloud unless quiet
    host.reserve(text)                      keep room for this sentence, so that nothing jumps
    update()    show the present data and selection
    key(event)  a key pressed inside the widget and outside its fields; true if it was used
    end()       stop timers */
-const RENDERERS = { states, tour };
+const RENDERERS = { player, states, tour };
 const PATIENCE_MS = 400;
 
 export function render({ model, el: root }) {
@@ -29,6 +31,7 @@ export function render({ model, el: root }) {
   const box = el("section", { class: "kv-w", role: "group", "aria-label": at().label });
   const host = {
     body: el("div", { class: "kv-body" }),
+    said: el("div", { class: "kv-said" }, longest, sentence),
     figure: parsed(model.get("figure")),
     get data() { return at().data; },
     get selection() { return at().selection; },
@@ -89,7 +92,7 @@ export function render({ model, el: root }) {
   for (const [name, listener] of Object.entries(listeners)) model.on(`change:${name}`, listener);
 
   if (at().controls.length) box.append(panel.box, note);
-  box.append(summary, el("div", { class: "kv-said" }, longest, sentence), host.body);
+  box.append(summary, host.said, host.body);
   show();
   root.append(box);
   return () => {

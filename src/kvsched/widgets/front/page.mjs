@@ -31,7 +31,7 @@ class Model {
   }
 }
 
-function start() {
+export function start() {
   const fromFile = location.protocol === "file:";
   const python = runtime(document.currentScript.src);
   const widgets = [...document.querySelectorAll(".kv-widget")].map((box) => revive(box, python, fromFile));

@@ -89,7 +89,7 @@ nbval: setup  ## Compare every stored notebook output with a fresh run
 
 browser: $(HTML)/index.html  ## Open every built page in a real browser (needs node and Chromium)
 	$(call step,browser packages,npm --prefix tests/browser ci --no-audit --no-fund)
-	$(call step,browser tests,npm --prefix tests/browser test)
+	$(call step,browser tests,KVSCHED_PYTHON=$(abspath $(BIN))/python npm --prefix tests/browser test)
 
 # --- the book -------------------------------------------------------------------------------------
 

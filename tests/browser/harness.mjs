@@ -1,4 +1,5 @@
 // A static server for the built book, and a real browser to read it with.
+import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -7,6 +8,9 @@ import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 export const BOOK = process.env.BOOK ?? fileURLToPath(new URL("../../_build/html", import.meta.url));
+
+export const PYTHON =
+  process.env.KVSCHED_PYTHON ?? fileURLToPath(new URL("../../.venv/bin/python", import.meta.url));
 
 const TYPES = {
   ".css": "text/css", ".html": "text/html; charset=utf-8", ".js": "text/javascript",
@@ -22,8 +26,16 @@ const FLAGS = [
   "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ];
 
-/** Serve the built book, or another folder, on a free port of this machine; {url, close}. */
-export async function serve(root = BOOK) {
+/** What a piece of Python prints, as JSON. No such Python is an error. */
+export function python(...lines) {
+  if (!existsSync(PYTHON)) throw new Error(`no Python at ${PYTHON}; run make setup or set KVSCHED_PYTHON=PATH`);
+  const code = ["import json", ...lines.slice(0, -1), `print(json.dumps(${lines.at(-1)}))`].join("\n");
+  return JSON.parse(execFileSync(PYTHON, ["-c", code], { encoding: "utf-8", maxBuffer: 1e8 }));
+}
+
+/** Serve the built book, or another folder, on a free port of this machine; {url, close}.
+    A path for which `missing(path)` is true is not found. */
+export async function serve(root = BOOK, missing = () => false) {
   if (!existsSync(join(root, "index.html"))) {
     throw new Error(`no book at ${root}; build it first: make book`);
   }
@@ -31,6 +43,7 @@ export async function serve(root = BOOK) {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://x").pathname));
     const file = join(root, path.endsWith(sep) ? join(path, "index.html") : path);
     try {
+      if (missing(path)) throw new Error("as asked");
       const body = await readFile(file);
       response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" });
       response.end(body);

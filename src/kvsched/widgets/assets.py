@@ -57,7 +57,8 @@ def style() -> str:
 def kernel_style() -> str:
     """The style sheet in a kernel's front end, palette included, for JupyterLab's themes too."""
     dark = 'body[data-jp-theme-light="false"] .kv-w, html[theme="dark"] .kv-w, .vscode-dark .kv-w'
-    return palette.properties(light=".kv-w", dark=dark) + style()
+    card = ".kv-w { background: var(--kv-paper); padding: 14px 20px; }\n"
+    return palette.properties(light=".kv-w", dark=dark) + style() + card
 
 
 def _parts(names: tuple[str, ...]) -> str:

@@ -31,10 +31,12 @@ export function predicting(box) {
 }
 
 export function gap(guess, answer, unit) {
-  const words = (value) => `${Number(value.toPrecision(12)).toLocaleString("en-US", { maximumFractionDigits: 6 })}${unit ? ` ${unit}` : ""}`;
-  if (guess === answer) return `You said ${words(guess)}: exactly.`;
-  return `You said ${words(guess)}: ${words(Math.abs(guess - answer))} too ${guess < answer ? "low" : "high"}.`;
+  const said = `You said ${words(guess)}${unit && ` ${unit}`}`;
+  if (words(guess) === words(answer)) return `${said}: exactly.`;
+  return `${said}: ${words(Math.abs(guess - answer))} too ${guess < answer ? "low" : "high"}.`;
 }
+
+const words = (number) => number.toLocaleString("en-US", { maximumSignificantDigits: 12 });
 
 export const match = (guess, answer) =>
   guess === answer ? `You said “${guess}”: so it is.` : `You said “${guess}”; it is “${answer}”.`;

@@ -1,5 +1,17 @@
 // Python in a worker: the runtime and the package come from this folder, and nothing from outside.
 const base = new URL(".", import.meta.url);
+const fail = (error) => postMessage({ failed: String(error?.message ?? error).slice(-300) });
+
+// Pyodide waits for ever if this fails, so the failure is told here.
+const instantiate = WebAssembly.instantiateStreaming;
+WebAssembly.instantiateStreaming = async (...given) => {
+  try {
+    return await instantiate.apply(WebAssembly, given);
+  } catch (error) {
+    fail(error);
+    throw error;
+  }
+};
 
 const ready = (async () => {
   const { loadPyodide } = await import(new URL("pyodide/pyodide.mjs", base).href);
@@ -16,7 +28,7 @@ lambda question: json.dumps(reply(**json.loads(question)), ensure_ascii=False)
   postMessage({ ready: true });
   return run;
 })();
-ready.catch((error) => postMessage({ failed: String(error.message ?? error).slice(-300) }));
+ready.catch(fail);
 
 onmessage = async ({ data: { serial, question } }) => {
   const run = await ready;

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from kvsched.contract import Plan
+from kvsched.contract import Plan, Row
 from kvsched.costs.model import Model
 from kvsched.costs.shapes import MODELS
 from kvsched.errors import InputError
@@ -26,6 +27,26 @@ class Ticks:
 
     def duration(self, plan: Plan) -> int:
         return 1
+
+
+class Work(NamedTuple):
+    """What a pass asks of the device, as ``CostClock`` counts it: n, the sum of e² - s², and c."""
+
+    tokens: int
+    squares: int
+    context: int
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Work:
+        """The work of a pass of these rows."""
+        tokens = squares = context = 0
+        for _, start, count, _ in rows:
+            if count == 1:
+                context += start + 1
+            else:
+                tokens += count
+                squares += count * (2 * start + count)
+        return cls(tokens, squares, context)
 
 
 class CostClock:
@@ -83,22 +104,15 @@ class CostClock:
         rows = plan.rows
         if not rows and plan.scheduled:
             raise InputError("plan", "no rows", "use Ticks with a scheduler that keeps no blocks")
-        tokens = squares = context = 0
-        for _, start, count, _ in rows:
-            if count == 1:
-                context += start + 1
-            else:
-                tokens += count
-                squares += count * (2 * start + count)
-        return self.nanoseconds(tokens, squares, context)
+        return self.nanoseconds(Work.of(rows))
 
-    def nanoseconds(self, tokens: int, squares: int, context: int) -> int:
-        """Time of a pass with n = ``tokens``, the sum of e² - s² = ``squares``, c = ``context``."""
+    def nanoseconds(self, work: Work) -> int:
+        """Time of a pass that does this work."""
         total = (
             self.base_fs
-            + self.prefill_fs * tokens
-            + self.attention_fs * squares
-            + self.context_fs * context
+            + self.prefill_fs * work.tokens
+            + self.attention_fs * work.squares
+            + self.context_fs * work.context
         )
         return max(1, (total + FS_PER_NS // 2) // FS_PER_NS)
 

@@ -60,12 +60,15 @@ class Denial(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One request's part of a pass: ``tokens`` tokens from position ``start`` on, in ``blocks``."""
+    """One request's part of a pass: ``tokens`` tokens from position ``start`` on, in ``blocks``.
+
+    ``blocks`` is the scheduler's own table, not a copy.
+    """
 
     id: str
     start: int
     tokens: int
-    blocks: tuple[int, ...]
+    blocks: Sequence[int]
 
 
 @dataclass(slots=True)

@@ -294,8 +294,10 @@ Event = (
 )  # fmt: skip
 
 MILESTONES: frozenset[type] = frozenset(
-    {Arrive, Admit, Resume, Preempt, Finish, Abort, Refuse, ChunkEnd, Continue}
+    {Arrive, Admit, Resume, Chunk, Idle, Preempt, Deliver, Progress, Finish, Abort, Refuse}
+    | {ChunkEnd, Continue}
 )
+"""Kept at every level: enough to tell who computes and who gets a token in each step."""
 
 
 class Entry(NamedTuple):
@@ -310,7 +312,8 @@ class Level(IntEnum):
     """How much a log keeps."""
 
     METRICS = 0
-    """Milestones of requests and counters; steps cannot be rebuilt."""
+    """Milestones of requests and counters, from which ``courses.py`` reads; blocks and queues
+    cannot be rebuilt."""
     EVENTS = 1
     """Every event."""
 
@@ -318,15 +321,18 @@ class Level(IntEnum):
 class Log:
     """Where a scheduler writes. ``engine``, ``version`` and ``config`` say whose log it is.
 
-    The engine loop stamps the step and its start time; the scheduler says which phase it is in.
-    ``delivered`` counts the tokens handed to clients.
+    The engine loop stamps the step, its start time (``times``) and its end (``ends``); the
+    scheduler says which phase it is in. ``delivered`` counts the tokens handed to clients,
+    ``free_blocks`` the blocks free after each ``update()``, for a scheduler that keeps blocks.
     """
 
     __slots__ = (
         "config",
         "delivered",
+        "ends",
         "engine",
         "entries",
+        "free_blocks",
         "level",
         "phase",
         "step",
@@ -341,6 +347,8 @@ class Log:
         self.config: dict[str, Any] = {}
         self.entries: list[Entry] = []
         self.times: list[int] = []
+        self.ends: list[int] = []
+        self.free_blocks: list[int] = []
         self.step = 0
         self.phase = Phase.ARRIVALS
         self.delivered = 0
@@ -354,6 +362,10 @@ class Log:
         self.step = step
         self.phase = Phase.ARRIVALS
         self.times.append(now)
+
+    def end(self, now: int) -> None:
+        """The step's pass is over at time ``now``."""
+        self.ends.append(now)
 
     def add(self, event: Event) -> None:
         """Write one event in the present step and phase."""

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 Runs = tuple[tuple[int, int], ...]
 BlockContent = int | tuple[int, ...]
 
+EOS = 128_001
+"""The end-of-sequence token of requests that end of themselves (Llama 3's)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvsched import profiles
-from kvsched.clock import CostClock, Ticks
+from kvsched.clock import CostClock, Ticks, Work
 from kvsched.contract import Plan, Row
 from kvsched.costs import model
 from kvsched.costs.shapes import LLAMA_3_8B
@@ -129,4 +129,4 @@ def test_a_model_of_other_element_size() -> None:
 def test_a_step_takes_at_least_a_nanosecond() -> None:
     clock = CostClock(H100)
     clock.base_fs = 0
-    assert clock.nanoseconds(0, 0, 0) == 1
+    assert clock.nanoseconds(Work(0, 0, 0)) == 1

@@ -64,7 +64,7 @@ class Seen(NamedTuple):
         return cls(
             plan,
             list(plan.scheduled.items()),
-            rows,
+            [row._replace(blocks=tuple(row.blocks)) for row in rows],
             list(snapshot.containers["waiting"]),
             list(snapshot.containers["running"]),
             (len(snapshot.free), zlib.crc32(ids.encode())),

@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kvsched.contract import Plan, Result
+from kvsched.request import EOS
 
 
 class ScriptedExecutor:
     """Samples token ``first_token[id] + k`` as the k-th output of a request, k from 0.
 
     The count is kept across preemption, as the client's is. Ids without an entry start at
-    ``first_token[""]``, or at 1,000,000.
+    ``first_token[""]``, or at 1,000,000. ``outputs``: true output lengths; the last token of such
+    a request is EOS instead.
     """
 
-    def __init__(self, first_token: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        first_token: Mapping[str, int] | None = None,
+        outputs: Mapping[str, int] | None = None,
+    ) -> None:
         self.first_token = dict(first_token or {})
         self.default = self.first_token.get("", 1_000_000)
         self.next_token: dict[str, int] = {}
+        self.last_token = {
+            request_id: self.first_token.get(request_id, self.default) + length - 1
+            for request_id, length in (outputs or {}).items()
+        }
 
     def due(self) -> bool:
         """Nothing comes by itself."""
@@ -33,4 +43,11 @@ class ScriptedExecutor:
                 token = self.first_token.get(request_id, self.default)
             next_token[request_id] = token + 1
             tokens[request_id] = (token,)
+        if self.last_token:
+            self._end(tokens)
         return Result(tokens)
+
+    def _end(self, tokens: dict[str, tuple[int]]) -> None:
+        for request_id, (token,) in tokens.items():
+            if token == self.last_token.get(request_id):
+                tokens[request_id] = (EOS,)

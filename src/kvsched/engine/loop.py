@@ -14,7 +14,7 @@ from kvsched.clock import Clock, Ticks
 from kvsched.contract import Executor, Plan, Result, Scheduler
 from kvsched.engine.executor import ScriptedExecutor
 from kvsched.log import Log, Phase, Refuse
-from kvsched.workload import Arrival, Cancel, Door, Order, WorkloadEvent, in_order
+from kvsched.workload import Arrival, Calendar, Cancel, Door, Order, Source, WorkloadEvent
 
 PATIENCE = 1000
 """Steps without progress after which a run is called stuck."""
@@ -41,7 +41,7 @@ class Engine:
     def __init__(
         self,
         scheduler: Scheduler,
-        workload: Iterable[WorkloadEvent],
+        workload: Iterable[WorkloadEvent] | Source,
         log: Log,
         clock: Clock | None = None,
         executor: Executor | None = None,
@@ -49,7 +49,7 @@ class Engine:
         door: Door | None = None,
     ) -> None:
         self.scheduler = scheduler
-        self.calendar = deque(in_order(workload))
+        self.calendar = workload if isinstance(workload, Source) else Calendar(workload)
         self.log = log
         self.clock = clock if clock is not None else Ticks()
         self.executor = executor if executor is not None else ScriptedExecutor()
@@ -63,7 +63,7 @@ class Engine:
     def step(self) -> Plan:
         """Deliver, schedule, execute; update the oldest batch once the queue is full."""
         self.log.begin(self.steps, self.now)
-        due = self._due()
+        due = self.calendar.due(self.now)
         for event in due:
             if not (isinstance(event, Cancel | Order) and event.mid):
                 self._deliver(event)
@@ -72,6 +72,7 @@ class Engine:
         self.sampled += sum(map(len, result.tokens.values()))
         self.batches.append((plan, result))
         self.now += self.clock.duration(plan)
+        self.log.end(self.now)
         self.steps += 1
         self.log.phase = Phase.MID
         for event in due:
@@ -81,12 +82,6 @@ class Engine:
         if full or not (plan.scheduled or self.scheduler.has_work()):
             self.scheduler.update(*self.batches.popleft())
         return plan
-
-    def _due(self) -> list[WorkloadEvent]:
-        due = []
-        while self.calendar and self.calendar[0].at <= self.now:
-            due.append(self.calendar.popleft())
-        return due
 
     def _deliver(self, event: WorkloadEvent) -> None:
         match event:
@@ -109,7 +104,7 @@ class Engine:
 
 def run(
     scheduler: Scheduler,
-    workload: Iterable[WorkloadEvent],
+    workload: Iterable[WorkloadEvent] | Source,
     log: Log,
     clock: Clock | None = None,
     executor: Executor | None = None,
@@ -128,9 +123,9 @@ def run(
         if max_steps is not None and engine.steps >= max_steps:
             return Outcome("horizon", engine.steps, engine.now)
         if not (scheduler.has_work() or engine.batches):
-            engine.now = max(engine.now, engine.calendar[0].at)
+            engine.now = max(engine.now, engine.calendar.next_at() or 0)
         plan = engine.step()
-        progress.see(plan, bool(engine.calendar) or engine.executor.due())
+        progress.see(plan, engine.calendar.next_at() is not None or engine.executor.due())
         if progress.idle_steps >= PATIENCE:
             return Outcome(progress.verdict, engine.steps, engine.now, _holdings(scheduler))
     return Outcome("all_done", engine.steps, engine.now)

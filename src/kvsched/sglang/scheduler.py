@@ -241,6 +241,6 @@ def _rows(plan: Plan) -> list[Row]:
     if batch is None:
         return []
     return [
-        Row(r.id, start, end - start, tuple(r.pages))
+        Row(r.id, start, end - start, r.pages)
         for r, (start, end) in zip(batch.reqs, batch.extents, strict=True)
     ]

@@ -232,6 +232,7 @@ class Scheduler:
             self._end_failed(errors)
         if result.finished_recving or result.finished_sending or result.invalid_blocks:
             self.loads.report(self.requests, result)
+        self.log.free_blocks.append(len(self.kv.pool.free))
 
     # -- the engine's decisions -------------------------------------------------------------
 
@@ -475,5 +476,5 @@ class Scheduler:
         rows = []
         for request_id, tokens in plan.scheduled.items():
             r = self.requests[request_id]
-            rows.append(Row(r.id, r.num_computed_tokens - tokens, tokens, tuple(r.block_table)))
+            rows.append(Row(request_id, r.num_computed_tokens - tokens, tokens, r.block_table))
         return rows

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from typing import NamedTuple
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 QUICK = ("test_unpinned", "test_contract", "test_cases", "test_victims", "test_conform")
+PATIENCE = 600
+MEMORY = 4 * 2**30
 SLOW = ("test_machine", "test_state")
 
 
@@ -39,6 +42,11 @@ def listed() -> list[Mutant]:
     return [Mutant(f"{file}.py", old, new) for file, old, new in cells]
 
 
+def _limit() -> None:
+    """A wrong rule may loop for ever, and a log that grows for ever takes all memory."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
 def noticed(mutant: Mutant, folder: Path) -> str | None:
     """The first test that fails, or None."""
     source = folder / "kvsched" / "sglang" / mutant.file
@@ -51,9 +59,19 @@ def noticed(mutant: Mutant, folder: Path) -> str | None:
             files = [str(HERE / f"{name}.py") for name in names]
             command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *files]
             environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-            ran = subprocess.run(
-                command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False
-            )
+            try:
+                ran = subprocess.run(
+                    command,
+                    env=environment,
+                    cwd=ROOT,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=PATIENCE,
+                    preexec_fn=_limit,
+                )
+            except subprocess.TimeoutExpired:
+                return f"no end within {PATIENCE} s"
             if ran.returncode != 0:
                 lines = ran.stdout.splitlines()
                 return next((line for line in lines if line.startswith(("FAILED", "ERROR"))), "?")

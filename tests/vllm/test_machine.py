@@ -51,6 +51,7 @@ class Seen(NamedTuple):
 
     plan: Plan
     scheduled: list[tuple[str, int]]
+    sampling: list[str]
     rows: list[Row]
     waiting: list[str]
     running: list[str]
@@ -64,7 +65,8 @@ class Seen(NamedTuple):
         return cls(
             plan,
             list(plan.scheduled.items()),
-            [row._replace(blocks=tuple(row.blocks)) for row in rows],
+            list(plan.sampling or ()),
+            rows,
             list(snapshot.containers["waiting"]),
             list(snapshot.containers["running"]),
             (len(snapshot.free), zlib.crc32(ids.encode())),
@@ -76,6 +78,7 @@ def check_schedule(step: StepRecord, seen: Seen, config: Config) -> None:
     """The log tells exactly what ``schedule()`` decided."""
     plan = seen.plan
     assert list(step.scheduled.items()) == seen.scheduled
+    assert list(step.sampling) == seen.sampling
     assert [e.id for e in step.of(Preempt)] == plan.victims
     assert [e.id for e in step.of(Resume)] == plan.resumed
     assert [e.id for e in step.of(Admit) if not isinstance(e, Resume)] == plan.admitted
@@ -208,7 +211,7 @@ class SchedulerMachine(RuleBasedStateMachine):
 
 TestSchedulerMachine = SchedulerMachine.TestCase
 TestSchedulerMachine.settings = settings(
-    max_examples=150,
+    max_examples=100,
     stateful_step_count=30,
     deadline=None,
     derandomize=True,

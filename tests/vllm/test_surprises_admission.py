@@ -150,6 +150,17 @@ class TestHeadOfTheLine:
         assert step.scheduled == {"A": 20}
         assert step.denial == Denial("B", TOKEN, need=16, free=12)
 
+    def test_without_chunks_a_prompt_that_uses_up_the_budget_is_admitted(self, drive: Any) -> None:
+        run = drive(
+            num_gpu_blocks=20,
+            max_num_batched_tokens=32,
+            max_model_len=32,
+            enable_chunked_prefill=False,
+        )
+        run.add("A", 20)
+        run.add("B", 12)
+        assert run.step().scheduled == {"A": 20, "B": 12}
+
     def test_with_chunks_the_head_takes_what_is_left(self, drive: Any) -> None:
         run = drive(num_gpu_blocks=20, max_num_batched_tokens=32)
         run.add("A", 20)

@@ -161,6 +161,12 @@ class TestRefund:
         assert step.scheduled == {"h0": 1, "h1": 1, "h2": 5}
         assert "L" not in step.blocks
 
+    def test_no_token_is_sampled_for_a_scheduled_victim(self, drive: Any) -> None:
+        run = drive(policy="priority")
+        step = full_pool(run)
+        assert [(v.id, v.refunded) for v in step.of(Preempt)] == [("A", 1)]
+        assert run.plan.sampling == ["B"]
+
     def test_the_request_that_failed_keeps_its_small_chunk(self, drive: Any) -> None:
         """Its own token count is not computed again with the larger budget."""
         run = drive(

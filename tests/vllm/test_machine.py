@@ -66,7 +66,7 @@ class Seen(NamedTuple):
             plan,
             list(plan.scheduled.items()),
             list(plan.sampling or ()),
-            rows,
+            [row._replace(blocks=tuple(row.blocks)) for row in rows],
             list(snapshot.containers["waiting"]),
             list(snapshot.containers["running"]),
             (len(snapshot.free), zlib.crc32(ids.encode())),

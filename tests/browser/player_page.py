@@ -32,6 +32,7 @@ from kvsched.workload import Arrival
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 STORED = {
+    "example": "vllm/seed_a_finish6",
     "many": "vllm/cascade_fcfs",
     "priority": "vllm/cascade_priority",
     "shared": "vllm/prefix_shared_preempt",

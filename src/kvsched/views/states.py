@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from kvsched.phases import phase
 from kvsched.sources import Source, source
 from kvsched.views.states_figure import draw, table
 from kvsched.views.view import Data, View
-from kvsched.vllm.phases import PHASE_OF
 from kvsched.vllm.status import TRANSITIONS, RequestStatus, Transition
 
 NEW = "(new)"
@@ -130,7 +130,11 @@ def answer(data: Data, status: str, event: str) -> dict[str, Any]:
 
 
 def _node(status: RequestStatus) -> dict[str, Any]:
-    return {"id": status.name, "phase": PHASE_OF[status].slug, "finished": status.is_finished}
+    return {
+        "id": status.name,
+        "phase": phase("vllm", status.name).slug,
+        "finished": status.is_finished,
+    }
 
 
 def _move(move: Transition) -> dict[str, Any]:

@@ -99,3 +99,13 @@ def test_the_runtime_is_pinned_and_its_lock_names_no_host() -> None:
     assert '"pyodide": "314.0.7"' in (runtime.LOCK / "package.json").read_text()
     assert '"version": "314.0.7"' in lock
     assert "://" not in lock
+
+
+def test_the_players_style_sheet_names_no_class_of_another_renderer() -> None:
+    """All renderers share one page and one scope of classes."""
+    styled = set(
+        re.findall(r"\.(kv-[\w-]+)", assets.FRONT.joinpath("player/player.css").read_text())
+    )
+    for part in ("states", "tour"):
+        used = set(re.findall(r"\bkv-[\w-]+", assets.FRONT.joinpath(f"{part}.mjs").read_text()))
+        assert not styled & used, part

@@ -27,7 +27,7 @@ export function states(host) {
   });
   host.body.replaceChildren(el("div", { class: "kv-two" },
     figure,
-    el("div", { class: "kv-side" }, el("label", { class: "kv-status" }, "The request is ", menu), events.box)));
+    el("div", { class: "kv-acts" }, el("label", { class: "kv-status" }, "The request is ", menu), events.box)));
   return {
     update() {
       const { status, event } = host.selection;

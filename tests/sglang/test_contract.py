@@ -200,7 +200,7 @@ class TestPlan:
         driven.add("A", 6, 4)
         plan = driven.scheduler.schedule(0)
         (row,) = plan.rows
-        assert (row.id, row.start, row.tokens, row.blocks) == ("A", 0, 6, (1, 2))
+        assert (row.id, row.start, row.tokens, list(row.blocks)) == ("A", 0, 6, [1, 2])
 
     def test_victims_and_resumed(self, drive: Any) -> None:
         driven = drive(max_total_tokens=40)

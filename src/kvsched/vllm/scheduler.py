@@ -243,7 +243,7 @@ class Scheduler:
             tokens = self.threshold
         tokens = min(tokens, step.tokens)
         if computed + tokens >= self.max_model_len:
-            tokens = self.max_model_len - computed - 1
+            tokens = max(0, self.max_model_len - computed - 1)
         return tokens
 
     def no_room(self, r: RequestState, step: Step) -> Denial | None:

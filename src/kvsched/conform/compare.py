@@ -95,7 +95,8 @@ def step_fields(recording: Recording, record: StepRecord) -> dict[str, Any]:
     """A rebuilt step under the field names of the recording's format."""
     if recording.format == "vllm-golden-1":
         return first_format(record)
-    return second_format(record, connector=recording.config["connector"] is not None)
+    delivery = bool(recording.facts.get("requires_kv_delivery"))
+    return second_format(record, recording.config["connector"] is not None, delivery)
 
 
 def _first_difference(
@@ -116,8 +117,9 @@ def _fields(recorded: dict[str, Any], got: dict[str, Any]) -> Iterator[str]:
 
 
 def _same(name: str, recorded: Any, got: Any) -> bool:
-    """Equal; ``live`` is also in the same order, the order of arrival."""
-    return bool(recorded == got) and (name != "live" or list(recorded) == list(got))
+    """Equal; ``live`` and ``live_end`` also in the same order, the order of arrival."""
+    ordered = name in ("live", "live_end")
+    return bool(recorded == got) and (not ordered or list(recorded) == list(got))
 
 
 def _compare_end(recording: Recording, summary: dict[str, object], steps: int) -> Divergence | None:

@@ -42,8 +42,12 @@ def first_format(record: StepRecord) -> dict[str, Any]:
     }
 
 
-def second_format(record: StepRecord, connector: bool) -> dict[str, Any]:
-    """Fields of ``vllm-golden-2``, of a synchronous run."""
+def second_format(record: StepRecord, connector: bool, delivery: bool = False) -> dict[str, Any]:
+    """Fields of ``vllm-golden-2``, of a synchronous run.
+
+    ``delivery``: the connector must deliver every KV block, so that each preemption sets the flag
+    ``drop_stale_output``, not a reset's only (scheduler.py:683). It has no effect in such a run.
+    """
     fields = {
         "step": record.step,
         "ev": _events(record, Phase.ARRIVALS),
@@ -53,7 +57,7 @@ def second_format(record: StepRecord, connector: bool) -> dict[str, Any]:
         "inflight": record.prefilling,
         "sampling": [list(item) for item in record.sampling.items()],
         "slots": record.slots,
-        "live": _live(record.live, record.scheduled),
+        "live": _live(record.live, record.scheduled, delivery),
         "update": record.step,
         "emitted": [list(item) for item in record.emitted.items()],
         "finished": _finished(record),
@@ -65,7 +69,7 @@ def second_format(record: StepRecord, connector: bool) -> dict[str, Any]:
         "skipped_end": record.skipped_end,
         "running_end": record.running_end,
         "slots_end": record.slots_end,
-        "live_end": _live(record.live_end, {}),
+        "live_end": _live(record.live_end, {}, delivery),
     }
     return {**fields, **_connector(record)} if connector else fields
 
@@ -104,12 +108,18 @@ def _connector(record: StepRecord) -> dict[str, Any]:
     }
 
 
-def _live(live: dict[str, LaneState], in_flight: dict[str, int]) -> dict[str, list[Any]]:
+def _live(
+    live: dict[str, LaneState], in_flight: dict[str, int], delivery: bool
+) -> dict[str, list[Any]]:
     """Status, computed, tokens, preemptions; placeholders, in flight, stale, drop, drafts."""
     return {
-        i: [*state[:4], 0, in_flight.get(i, 0), 0, int(state.drop_stale_output), 0]
+        i: [*state[:4], 0, in_flight.get(i, 0), 0, int(_drops(state, delivery)), 0]
         for i, state in live.items()
     }
+
+
+def _drops(state: LaneState, delivery: bool) -> bool:
+    return state.drop_stale_output or (delivery and state.num_preemptions > 0)
 
 
 def _finished(record: StepRecord) -> list[list[Any]]:

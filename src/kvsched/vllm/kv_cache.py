@@ -99,7 +99,9 @@ class KVCacheManager:
         if need or found.hits:
             self._append(r, found.hits, need)
         if not found.asynchronous:
-            self.cache_full_blocks(r, end)
+            # Only the first part is cut at max_model_len, which a session's chunks can exceed.
+            computed = min(found.computed, config.max_model_len)
+            self.cache_full_blocks(r, computed + num_new_tokens)
         return None
 
     def free(self, r: RequestState) -> None:
@@ -159,9 +161,7 @@ class KVCacheManager:
         if full <= r.num_cached_blocks:
             return
         blocks = r.block_table[r.num_cached_blocks : full]
-        for block, block_hash in zip(
-            blocks, r.block_hashes[r.num_cached_blocks : full], strict=True
-        ):
+        for block, block_hash in zip(blocks, r.block_hashes[r.num_cached_blocks :], strict=False):
             self.pool.register(block, block_hash)
         r.num_cached_blocks = full
         self.log.add(Cache(r.id, tuple(blocks)))

@@ -136,17 +136,19 @@ class Loads:
         waiting = self._affected(bad, loading, {})
         lost = self._affected(bad, running, scheduled)
         if self.kv.config.kv_load_failure_policy == "fail":
-            for r in lost:
-                self.kv.drop_hashes(r, r.num_computed_tokens // self.kv.block_size)
-            return lost, waiting + lost
+            for r, first in lost.items():
+                if first is not None:
+                    self.kv.drop_hashes(r, first)
+            return [*lost], [*waiting, *lost]
         self.failed.update(r.id for r in waiting)
-        return lost, []
+        return [*lost], []
 
     def _affected(
         self, bad: Sequence[int], requests: list[RequestState], scheduled: Mapping[str, int]
-    ) -> list[RequestState]:
+    ) -> dict[RequestState, int | None]:
+        """Who is set back, and the table index of the first block that is its to recompute."""
         taken: set[int] = set()
-        affected = []
+        affected: dict[RequestState, int | None] = {}
         for r in requests:
             size = self.kv.block_size
             computed = r.num_computed_tokens - scheduled.get(r.id, 0)
@@ -155,8 +157,8 @@ class Loads:
             if not hit:
                 continue
             fresh = [index for index in hit if table[index] not in taken]
+            affected[r] = fresh[0] if fresh else None
             r.num_computed_tokens = fresh[0] * size if fresh else computed
             taken.update(table[index] for index in hit)
             self.log.add(Progress(r.id, r.num_computed_tokens))
-            affected.append(r)
         return affected

@@ -244,7 +244,7 @@ class Scheduler:
             tokens = self.threshold
         tokens = min(tokens, step.tokens)
         if computed + tokens >= self.max_model_len:
-            tokens = self.max_model_len - computed - 1
+            tokens = max(0, self.max_model_len - computed - 1)
         return tokens
 
     def no_room(self, r: RequestState, step: Step) -> Denial | None:
@@ -390,12 +390,14 @@ class Scheduler:
         if status is not ERROR and self.sessions.stop(r, status):
             self.log.add(Enqueue(r.id, self._enqueue(r)))
         else:
-            self.finish(r, status)
+            self.finish(r, status, r.stop_reason)
 
-    def finish(self, r: RequestState, status: RequestStatus) -> None:
+    def finish(
+        self, r: RequestState, status: RequestStatus, stop_reason: int | str | None = None
+    ) -> None:
         """End a request with a reason its client is told."""
         held = self._release(r, status)
-        self.log.add(Finish(r.id, status.name, FINISH_REASON[status], r.stop_reason, held))
+        self.log.add(Finish(r.id, status.name, FINISH_REASON[status], stop_reason, held))
 
     def remove(self, r: RequestState) -> None:
         """Take a request out of the place where it stands."""

@@ -29,7 +29,8 @@ class Sessions:
     def stop(self, r: RequestState, status: RequestStatus) -> bool:
         """A session stops: True if it only ends a chunk, False if it is over.
 
-        The client is told a finish reason either way.
+        The client is told a finish reason either way. ``stop_reason`` is never cleared: after a
+        chunk that ended at a stop token, one that ends by length still names that token.
         """
         if r.inbox is None or (r.inbox and r.inbox[0] is None):
             return False
@@ -41,7 +42,6 @@ class Sessions:
             FINISH_REASON[status],
             r.stop_reason,
         )
-        r.stop_reason = None
         self.log.add(event)
         if waits:
             self.paused += 1

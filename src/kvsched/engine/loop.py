@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from kvsched.clock import Clock, Ticks
 from kvsched.contract import Executor, Plan, Result, Scheduler
 from kvsched.engine.executor import ScriptedExecutor
-from kvsched.log import Log, Phase, Refuse
+from kvsched.log import Load, Log, Phase, Refuse
 from kvsched.workload import Arrival, Calendar, Cancel, Door, Order, Source, WorkloadEvent
 
 PATIENCE = 1000
@@ -25,8 +25,8 @@ class Outcome:
     """How a run ended.
 
     ``verdict``: ``all_done``; ``deadlock`` (nothing is scheduled any more) or ``livelock``
-    (passes run and nothing of them is kept); ``horizon`` (the step limit). ``cycle``: the
-    requests still in the scheduler with the blocks each holds, when it is stuck.
+    (passes or loads are made and nothing of them is kept); ``horizon`` (the step limit).
+    ``cycle``: the requests still in the scheduler with the blocks each holds, when it is stuck.
     """
 
     verdict: str
@@ -115,7 +115,8 @@ def run(
     """Run a workload to its end and say how it ended.
 
     A run always ends: once no event is to come, PATIENCE steps that neither deliver a token nor
-    bring any request further than it ever was are a deadlock or a livelock.
+    bring any request further than it ever was are a deadlock or a livelock. A step
+    that waits for something the executor has due does not count, unless it begins a load.
     """
     engine = Engine(scheduler, workload, log, clock, executor, lag, door)
     progress = _Progress(engine)
@@ -125,7 +126,8 @@ def run(
         if not (scheduler.has_work() or engine.batches):
             engine.now = max(engine.now, engine.calendar.next_at() or 0)
         plan = engine.step()
-        progress.see(plan, engine.calendar.next_at() is not None or engine.executor.due())
+        to_come = engine.calendar.next_at() is not None
+        progress.see(plan, to_come, engine.executor.due())
         if progress.idle_steps >= PATIENCE:
             return Outcome(progress.verdict, engine.steps, engine.now, _holdings(scheduler))
     return Outcome("all_done", engine.steps, engine.now)
@@ -143,20 +145,35 @@ class _Progress:
         self.delivered = 0
         self.furthest: dict[str, int] = {}
         self.idle_steps = 0
-        self.verdict = "deadlock"
+        self.moved = 0
 
-    def see(self, plan: Plan, events_due: bool) -> None:
+    @property
+    def verdict(self) -> str:
+        """``livelock`` if passes or loads were made lately, else ``deadlock``."""
+        return "livelock" if self.moved > self.idle_steps // 2 else "deadlock"
+
+    def see(self, plan: Plan, to_come: bool, due: bool) -> None:
         """Count a step in which nothing was gained; any gain starts the count again."""
         log = self.engine.log
         delivered = log.delivered if log.engine else self.engine.sampled
-        if delivered > self.delivered or events_due or self._further(plan):
+        if delivered > self.delivered or to_come or self._further(plan):
             self.delivered = delivered
-            self.idle_steps = 0
-            self.verdict = "deadlock"
+            self.idle_steps = self.moved = 0
             return
-        self.idle_steps += 1
-        if plan.scheduled:
-            self.verdict = "livelock"
+        loads = self._begins_a_load()
+        if loads or not due:
+            self.idle_steps += 1
+        if loads or plan.scheduled:
+            self.moved = self.idle_steps
+
+    def _begins_a_load(self) -> bool:
+        log = self.engine.log
+        for entry in reversed(log.entries):
+            if entry.step < log.step:
+                break
+            if isinstance(entry.event, Load):
+                return True
+        return False
 
     def _further(self, plan: Plan) -> bool:
         gained = False

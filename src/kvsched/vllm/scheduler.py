@@ -475,8 +475,11 @@ class Scheduler:
         return {r.id: len(r.block_table) for r in self.requests.values()}
 
     def _rows(self, plan: Plan) -> list[Row]:
+        """Who is gone, by an abort while the step was on the device, has no row any more."""
         rows = []
         for request_id, tokens in plan.scheduled.items():
-            r = self.requests[request_id]
+            r = self.requests.get(request_id)
+            if r is None:
+                continue
             rows.append(Row(request_id, r.num_computed_tokens - tokens, tokens, r.block_table))
         return rows

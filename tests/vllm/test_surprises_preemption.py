@@ -181,3 +181,12 @@ class TestRefund:
         step = run.steps(3)[-1]
         assert [(v.id, v.refunded) for v in step.of(Preempt)] == [("low", 8)]
         assert step.scheduled == {"high": 2}
+
+
+@rule(flag="max_model_len", default=None, source="vllm/v1/core/sched/utils.py:116")
+@pytest.mark.parametrize(("length", "outputs"), [(12, 3), (10, 1), (64, 16)])
+def test_the_model_length_ends_a_request(drive: Any, length: int, outputs: int) -> None:
+    """A request ends when prompt and outputs reach the model's length, or at max_tokens."""
+    run = drive(max_model_len=length)
+    run.add("A", 9, out=16)
+    assert sum("A" in step.emitted for step in run.finish()) == outputs

@@ -10,7 +10,7 @@ from kvsched.contract import POLICY, RESERVATION, SLOT, TOKEN, Close, Denial
 from kvsched.engine import Engine, run
 from kvsched.errors import InputError
 from kvsched.log import Abort, Admit, Allocate, Deny, Finish, Level, Log, Preempt, Resume
-from kvsched.request import Request
+from kvsched.request import Request, Stop
 from kvsched.sglang import Config, Scheduler, State, derived_state, rebuild
 from kvsched.sglang import Request as Own
 from kvsched.sglang.events import Sorted
@@ -221,6 +221,32 @@ class TestPlan:
             (event,) = [e.event for e in driven.log.entries if isinstance(e.event, Resume)]
             assert (event.id, event.computed) == ("B", hits)
             assert (event.own_hits, event.shared_hits) == (hits, 0)
+
+
+class TestEndings:
+    """A token ends a request, unless it ignores them; else its length does."""
+
+    @pytest.mark.parametrize(
+        ("ignore_eos", "status", "outputs"),
+        [(False, "FINISH_MATCHED_TOKEN", 3), (True, "FINISH_LENGTH", 6)],
+    )
+    def test_the_end_of_sequence(
+        self, drive: Any, ignore_eos: bool, status: str, outputs: int
+    ) -> None:
+        driven = drive()
+        r = driven.add("A", 4, 6, ends=3, ignore_eos=ignore_eos)
+        driven.finish()
+        assert (r.finished, r.num_output_tokens) == (status, outputs)
+
+    def test_a_stop_token(self, drive: Any) -> None:
+        driven = drive()
+        driven.add("A", 4, 6)
+        request = Request("B", ((5000, 4),), 6, stop=Stop(stop_token_ids=(1_020_001,)))
+        driven.scheduler.add(request)
+        driven.reqs["B"] = r = driven.scheduler.requests["B"]
+        driven.first["B"], driven.out["B"] = 1_020_000, 99
+        driven.finish()
+        assert (r.finished, r.num_output_tokens) == ("FINISH_MATCHED_TOKEN", 2)
 
 
 class TestDenials:

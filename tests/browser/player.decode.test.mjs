@@ -1,15 +1,14 @@
 // The player's script rebuilds from a stored run what Python rebuilds from the log, in every step.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { crc32 } from "node:zlib";
+import { PYTHON } from "./harness.mjs";
 import { Steps } from "../../src/kvsched/widgets/front/player/steps.mjs";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const PYTHON = [here("../../.venv/bin/python")].find(existsSync) ?? process.env.PYTHON ?? "python3";
 const env = { ...process.env, PYTHONPATH: here("../../src") };
 
 test("decoded steps are the rebuilt ones", async () => {

@@ -1,16 +1,15 @@
 // The step player by keyboard, at every width and in both themes.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { launch, open, serve } from "./harness.mjs";
+import { launch, open, PYTHON, serve } from "./harness.mjs";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const PYTHON = [here("../../.venv/bin/python")].find(existsSync) ?? process.env.PYTHON ?? "python3";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
 const STORED = ["many", "priority", "shared", "watermark", "deadlock", "session", "draining"];
 const FRAME_MS = 16;

@@ -94,12 +94,12 @@ describe("served", () => {
   test("the stored run by keyboard", () => on(walkTour));
 
   test("a slider's key runs Python: the same answer as here", () => on(async (page) => {
+    const { sentence, steps } = run({ blocks: 23 });
     const began = Date.now();
     await page.locator(`${TOUR} input[name=blocks]`).focus();
     await page.keyboard.press("ArrowLeft");
-    await says(page, `${TOUR} .kv-summary`, run({ blocks: 23 }).sentence);
+    await says(page, `${TOUR} .kv-summary`, sentence);
     console.log(`first live result: ${((Date.now() - began) / 1000).toFixed(1)} s (bar 5 s)`);
-    const { steps } = run({ blocks: 23 });
     assert.equal(await text(page, `${TOUR} .kv-sentence:not(.kv-longest)`), steps[9].says);
     assert.equal(await page.locator(`${TOUR} .kv-table`).count(), 0, "the other run's table is gone");
     for (let blocks = 22; blocks > 12; blocks--) {

@@ -58,7 +58,7 @@ def case(name: str) -> Case:
 
 
 def rule(flag: str, default: object, lines: str, ours: str = "") -> pytest.MarkDecorator:
-    return pytest.mark.rule("vllm", "0.28.0", flag, default, lines, ours)
+    return pytest.mark.rule("vLLM", "0.28.0", flag, default, lines, ours)
 
 
 @rule("", "always", f"{SCHEDULER}:1047", "kvsched.vllm.Scheduler")

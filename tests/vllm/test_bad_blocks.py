@@ -14,6 +14,7 @@ POLICY = "kv_load_failure_policy"
 rule = partial(pytest.mark.rule, engine="vLLM", version="0.28.0", flag=POLICY, default="fail")
 SCHEDULER = "vllm/v1/core/sched/scheduler.py"
 INVALIDATE = "kvsched.vllm.loads.Loads.invalidate"
+RECOMPUTE = {POLICY: "recompute"}
 FAIL = {POLICY: "fail"}
 
 
@@ -38,7 +39,7 @@ class TestALoadThatFailed:
     @rule(source=f"{SCHEDULER}:2734-2747", ours="kvsched.vllm.loads.Loads.promote")
     def test_it_keeps_the_whole_table_and_what_came_before(self, hand: Any, case2: Any) -> None:
         """After a failed load everything before its first bad block counts, the table stays."""
-        run = hand()
+        run = hand(**RECOMPUTE)
         run.add("K", 16, offer=(16,))
         run.step()
         run.loaded("K", 2, 3)
@@ -56,7 +57,7 @@ class TestALoadThatFailed:
         self, hand: Any, case2: Any
     ) -> None:
         """If the first block is bad the table is given back, and the same walk asks again."""
-        run = hand()
+        run = hand(**RECOMPUTE)
         run.add("K", 16, offer=(16, True, 0, 2))
         run.step()
         run.loaded("K", 0)
@@ -70,7 +71,7 @@ class TestALoadThatFailed:
 
     def test_the_last_token_is_not_counted_twice(self, hand: Any) -> None:
         """Only a load that did not fail is set back by one token at its promotion."""
-        run = hand()
+        run = hand(**RECOMPUTE)
         run.add("K", 16, offer=(16,))
         run.step()
         run.loaded("K", 3)
@@ -84,7 +85,7 @@ class TestTwoScans:
     @rule(source=f"{SCHEDULER}:2868-2922", ours=INVALIDATE)
     def test_a_shared_bad_block_is_recomputed_by_the_first(self, hand: Any) -> None:
         """Of several loads that share a bad block the first recomputes it, the others keep it."""
-        run = two_loads(hand)
+        run = two_loads(hand, **RECOMPUTE)
         run.world.received += ["K", "L"]
         run.lost("K", 1)
         step = run.step()
@@ -93,7 +94,7 @@ class TestTwoScans:
     @rule(source=(f"{SCHEDULER}:2946-2957", f"{SCHEDULER}:2964-2968"), ours=INVALIDATE)
     def test_each_scan_starts_anew(self, hand: Any) -> None:
         """The loading and the running are two scans: a running request recomputes it as well."""
-        run = two_loads(hand)
+        run = two_loads(hand, **RECOMPUTE)
         run.world.received += ["K", "L"]
         run.lost("A", 1)
         assert set_back(run.step()) == [("K", 4), ("L", 12), ("A", 4)]
@@ -101,7 +102,7 @@ class TestTwoScans:
     @rule(source=f"{SCHEDULER}:2878-2884")
     def test_only_what_was_computed_before_this_step_is_looked_at(self, hand: Any) -> None:
         """A bad block that holds only this step's tokens affects nobody."""
-        run = hand(long_prefill_token_threshold=8)
+        run = hand(long_prefill_token_threshold=8, **RECOMPUTE)
         run.add("A", 20)
         run.step()
         run.world.invalid = [3]
@@ -129,7 +130,7 @@ class TestRunningRequests:
         assert set_back(step) == [("K", 4)]
 
     def test_it_computes_the_rest_again(self, hand: Any, case2: Any) -> None:
-        run = hand()
+        run = hand(**RECOMPUTE)
         run.add("K", 13, offer=(8, False))
         run.step()
         run.lost("K", 1)

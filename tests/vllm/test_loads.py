@@ -122,7 +122,7 @@ class TestBlocksKeptBack:
     @rule(source=(f"{SCHEDULER}:1102", f"{SCHEDULER}:2717-2722"))
     def test_a_load_that_failed_keeps_blocks_back_from_itself(self, hand: Any) -> None:
         """A load asked for again counts itself: over half the pool, it waits for ever."""
-        run = loading(hand, 20, 20)
+        run = loading(hand, 20, 20, kv_load_failure_policy="recompute")
         run.world.offers["K"] = run.world.offers["K"]._replace(times=2)
         run.loaded("K", 0)
         run.step()

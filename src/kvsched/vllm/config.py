@@ -38,7 +38,7 @@ class Config:
     enable_chunked_prefill: bool = True
     long_prefill_token_threshold: int = 0
     scheduler_reserve_full_isl: bool = True
-    kv_load_failure_policy: str = "recompute"
+    kv_load_failure_policy: str = "fail"
 
     def __post_init__(self) -> None:
         _check_types(self)

@@ -212,6 +212,8 @@ class Scheduler:
         for request_id in plan.sampling or ():
             r = self.requests.get(request_id)
             if r is None or r.status is not RUNNING or r in lost:
+                if r is not None and r.status is PREEMPTED:  # a reset since schedule()
+                    self.log.add(Deliver(r.id, 0))
                 continue
             status = None
             for token in result.tokens[request_id]:

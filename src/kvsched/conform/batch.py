@@ -33,9 +33,9 @@ def check_all(paths: Sequence[Path], jobs: int | None = None) -> Iterator[list[C
         return
     # A spawned process starts alike on every system, whatever threads run here.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(jobs, len(paths)), context, initializer=_end_quietly)
+    pool = ProcessPoolExecutor(min(jobs, len(paths)), context, initializer=_leave_ctrl_c_to_the_first)
     try:
-        # map starts the processes; Ctrl-C is held back from each until it can end quietly.
+        # map starts the processes; Ctrl-C is held back from each until it ignores it.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         verdicts = pool.map(_verdict, paths)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -58,7 +58,7 @@ def _verdict(path: Path) -> list[CaseResult] | str:
         return str(error)
 
 
-def _end_quietly() -> None:
-    """Ctrl-C reaches every process of the terminal; only the first one has to speak."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _leave_ctrl_c_to_the_first() -> None:
+    """Ctrl-C reaches every process of the terminal; the first ends the others, and speaks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -33,7 +33,9 @@ def check_all(paths: Sequence[Path], jobs: int | None = None) -> Iterator[list[C
         return
     # A spawned process starts alike on every system, whatever threads run here.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(jobs, len(paths)), context, initializer=_leave_ctrl_c_to_the_first)
+    pool = ProcessPoolExecutor(
+        min(jobs, len(paths)), context, initializer=_leave_ctrl_c_to_the_first
+    )
     try:
         # map starts the processes; Ctrl-C is held back from each until it ignores it.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -19,7 +19,7 @@ _PARTS = (("queueing", WAITING, ""), ("prefill", PREFILL, ""), ("recompute", PRE
 
 
 def draw(data: Data) -> Figure:
-    """The figure of ``views.storm``'s dict, in the house style."""
+    """The figure of ``views.storm_rates``'s dict, in the house style."""
     figure = plt.figure(figsize=(WIDTH, 6.9))
     halves: Any = figure.subfigures(2, 1, height_ratios=(1.12, 1), hspace=0.04)
     above, below = halves
@@ -31,26 +31,27 @@ def draw(data: Data) -> Figure:
 
 
 def _timelines(axes: Any, data: Data) -> None:
-    end = max(cell["timeline"]["end"] for cell in data["cells"])
-    rate = data["rates"][-1]
-    for ax, cell in zip(axes.flat, data["cells"], strict=True):
-        _timeline(ax, cell)
+    square = data["squares"][-1]
+    rate, cells = square["rate"], square["cells"]
+    end = max(cell["seconds"] for cell in cells)
+    for ax, cell in zip(axes.flat, cells, strict=True):
+        _timeline(ax, cell, square["bin"])
         ax.set(xlim=(0, end * 1.02), ylim=(0, 1), xticks=range(0, int(end) + 1, 50))
         ax.set_yticks([0, 0.5, 1], ["0", "50", "100 %"])
     for ax in axes[1]:
         ax.set_xlabel(f"seconds, at {rate} requests a second")
     for ax in axes[:, 0]:
         ax.set_ylabel("engine time")
-    share = data["cells"][-1]["runs"][-1]["recompute"]
+    share = cells[-1]["recompute"]
     _label(axes[0, 0], 0.3, 0.3, "decode")
     _label(axes[0, 0], 0.3, 0.86, "prefill")
     _label(axes[1, 1], 0.5, 0.8, f"recompute: {share:.0%} of the run".replace("%", " %"))
 
 
-def _timeline(ax: Axes, cell: dict[str, Any]) -> None:
+def _timeline(ax: Axes, cell: dict[str, Any], width: int) -> None:
     line = cell["timeline"]
-    run = cell["runs"][-1]
-    seconds = [*line["seconds"], line["end"]]
+    end = cell["seconds"]
+    seconds = [*(width * k for k in range(len(line["recompute"]))), end]
     recompute, prefill = _closed(line["recompute"]), _closed(line["prefill"])
     useful = [1 - again for again in recompute]
     decode = [done - part for done, part in zip(useful, prefill, strict=True)]
@@ -60,14 +61,14 @@ def _timeline(ax: Axes, cell: dict[str, Any]) -> None:
     ax.fill_between(
         seconds, useful, 1, facecolor=PREEMPTED.ink.light, edgecolor=_PAPER, hatch=HATCH, **how
     )
-    default = " – the default" if cell["gate"] and cell["cache"] else ""
+    default = " – the default" if cell["name"] == "both on" else ""
     ax.set_title(f"{cell['name']}{default}")
     ax.text(
-        1, 1.03, f"{run['tokens_s']:,} tokens/s", transform=ax.transAxes, ha="right", va="bottom",
+        1, 1.03, f"{cell['tokens_s']:,} tokens/s", transform=ax.transAxes, ha="right", va="bottom",
         size=9.5, color=SOFT.light,
     )  # fmt: skip
     ax.text(
-        0.985, 0.04, f"done at {line['end']:.0f} s\n{run['preemptions']:,} preemptions",
+        0.985, 0.04, f"done at {end:.0f} s\n{cell['preemptions']:,} preemptions",
         transform=ax.transAxes, ha="right", va="bottom", size=9,
     )  # fmt: skip
 
@@ -88,9 +89,9 @@ def _label(ax: Axes, x: float, y: float, text: str) -> None:
 def _delays(ax: Axes, data: Data) -> None:
     """TTFT p99 in its parts: a bar a run, grouped by rate."""
     rows = [
-        (group * 5 + place, cell["name"], cell["runs"][group]["ttft_p99"])
-        for group in range(len(data["rates"]))
-        for place, cell in enumerate(data["cells"])
+        (group * 5 + place, cell["name"], cell["ttft_p99"])
+        for group, square in enumerate(data["squares"])
+        for place, cell in enumerate(square["cells"])
     ]
     most = max(parts["total"] for _, _, parts in rows)
     for y, _, parts in rows:
@@ -106,8 +107,9 @@ def _delays(ax: Axes, data: Data) -> None:
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(rows[-1][0] + 1.6, -0.8)
     ax.set(xlim=(0, most * 1.3), xlabel="seconds", title="Time to first token, p99")
-    for group, rate in enumerate(data["rates"]):
-        ax.text(most * 1.3, group * 5, f"{rate} requests/s", ha="right", va="center", weight="bold")
+    for group, square in enumerate(data["squares"]):
+        label = f"{square['rate']} requests/s"
+        ax.text(most * 1.3, group * 5, label, ha="right", va="center", weight="bold")
     _name_parts(ax, rows[-1][0], rows[-1][2])
 
 
@@ -119,15 +121,17 @@ def _name_parts(ax: Axes, y: float, parts: dict[str, float]) -> None:
 
 def _rates(ax: Axes, data: Data) -> None:
     """Output tokens a second by rate: a line a cell."""
-    rates = data["rates"]
-    *kept, lost = data["cells"]
-    for cell in kept:
-        ax.plot(rates, [r["tokens_s"] for r in cell["runs"]], "o-", color=DECODE.ink.light, ms=4)
-    fallen = [r["tokens_s"] for r in lost["runs"]]
+    squares = data["squares"]
+    rates = [square["rate"] for square in squares]
+    *kept, fallen = zip(
+        *([c["tokens_s"] for c in square["cells"]] for square in squares), strict=True
+    )
+    for line in kept:
+        ax.plot(rates, line, "o-", color=DECODE.ink.light, ms=4)
     ax.plot(rates, fallen, "s--", color=PREEMPTED.ink.light, ms=4)
     asked = [rate * data["output_tokens"] for rate in rates]
     ax.plot(rates, asked, ":", color=SOFT.light, linewidth=1.2)
-    top = kept[0]["runs"][-1]["tokens_s"]
+    top = kept[0][-1]
     ax.set(
         xlim=(rates[0] - 0.1, rates[-1] + 0.1), ylim=(0, asked[-1] * 1.06), xticks=rates,
         xlabel="requests a second", title="Output tokens a second",

@@ -22,7 +22,7 @@ _CURVES = (
 
 
 def draw(data: Data) -> Figure:
-    """The figure of ``views.watermark``'s dict, in the house style."""
+    """The figure of ``views.watermark_report``'s dict, in the house style."""
     figure, axes = plt.subplots(2, 3, figsize=(WIDTH, 4.7))
     for ax, curve in zip((*axes[0, :2], *axes[1, :2]), _CURVES, strict=True):
         _curve(ax, data, *curve)

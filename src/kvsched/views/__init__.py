@@ -19,7 +19,9 @@ __all__ = ["VIEWS", "Data", "Selection", "Table", "View", "find", "parity", "rep
 VIEWS: Mapping[str, str] = {
     "preemption": "kvsched.views.preemption",
     "states": "kvsched.views.states",
+    "storm": "kvsched.views.storm",
     "tour": "kvsched.views.tour",
+    "watermark": "kvsched.views.watermark",
 }
 """The module of each view, which it calls ``VIEW``."""
 

@@ -1,4 +1,4 @@
-"""The storm: equal requests at three rates, whole-sequence gate and prefix cache on or off.
+"""The storm: equal requests at one rate, whole-sequence gate and prefix cache on or off.
 
 Only with both off does recomputing take over. Llama-3-8B on an H100, vLLM's scheduler. The prompts
 share nothing, so the prefix cache can only give a preempted request its own blocks back. Every
@@ -7,6 +7,7 @@ knob not named here is at its default, the watermark off.
 
 from __future__ import annotations
 
+from math import ceil
 from random import Random
 from typing import Any, NamedTuple
 
@@ -17,7 +18,9 @@ from kvsched.enginetime import step_parts
 from kvsched.log import Level, Log
 from kvsched.metrics import measure
 from kvsched.ttft import at_percentile, split_ttft
-from kvsched.views.view import Data, Table
+from kvsched.views.params import Number
+from kvsched.views.storm_figure import draw, table
+from kvsched.views.view import Data, View
 from kvsched.vllm import Config, Scheduler
 from kvsched.workload import SECOND, Exactly, Traffic, poisson
 
@@ -27,10 +30,10 @@ SLOTS, BUDGET = 128, 2048
 PROMPT, OUTPUT = 6000, 1000
 """Tokens."""
 REQUESTS = 200
-RATES = (0.7, 1.4, 2.0)
+RATE = 2.0
 """Poisson arrivals a second."""
-BIN = 2 * SECOND
-"""Nanoseconds a point of the timeline stands for."""
+BINS = 110
+"""Points of the longest timeline, at most."""
 
 
 class Cell(NamedTuple):
@@ -50,13 +53,20 @@ CELLS = (Cell(True, True), Cell(True, False), Cell(False, True), Cell(False, Fal
 """The default first."""
 
 
-def simulate(cell: Cell, rate: float, seed: int, requests: int = REQUESTS) -> tuple[Log, CostClock]:
+def simulate(
+    cell: Cell,
+    rate: float,
+    seed: int,
+    requests: int = REQUESTS,
+    blocks: int = BLOCKS,
+    slots: int = SLOTS,
+) -> tuple[Log, CostClock]:
     """One run, its log of level METRICS and the clock that timed it."""
     rng = Random(seed)
     script = Traffic(Exactly(PROMPT), Exactly(OUTPUT)).draw(requests, rng)
     config = Config(
-        num_gpu_blocks=BLOCKS + 1,
-        max_num_seqs=SLOTS,
+        num_gpu_blocks=blocks + 1,
+        max_num_seqs=slots,
         max_num_batched_tokens=BUDGET,
         scheduler_reserve_full_isl=cell.gate,
         enable_prefix_caching=cell.cache,
@@ -66,53 +76,72 @@ def simulate(cell: Cell, rate: float, seed: int, requests: int = REQUESTS) -> tu
     return log, clock
 
 
-def storm(seed: int = 0) -> Data:
-    """All twelve runs: rates, delays and their parts, and what the engine did at the top rate."""
-    cells = []
-    for cell in CELLS:
-        runs = [simulate(cell, rate, seed) for rate in RATES]
-        cells.append(
-            {
-                "name": cell.name,
-                **cell._asdict(),
-                "runs": [
-                    {"rate": rate, **_figures(log, clock)}
-                    for rate, (log, clock) in zip(RATES, runs, strict=True)
-                ],
-                "timeline": _timeline(*runs[-1]),
-            }
-        )
-    data: Data = {
-        "seed": seed,
-        "requests": REQUESTS,
-        "output_tokens": OUTPUT,
-        "rates": list(RATES),
-        "cells": cells,
-    }
-    return data | _words(data)
+def square(rate: float, seed: int = 0, blocks: int = BLOCKS, slots: int = SLOTS) -> Data:
+    """The four cells at one rate: what each delivers, and what its engine's time went into.
 
-
-def table(data: Data) -> Table:
-    """Every run of the square in numbers."""
-    rows: list[tuple[str | tuple[str, str], ...]] = [
-        (
-            cell["name"],
-            f"{r['rate']}",
-            f"{r['tokens_s']:,}",
-            f"{r['preemptions']:,}",
-            f"{r['recompute']:.1%}",
-            f"{r['ttft_p50']:.2f} s",
-            f"{r['ttft_p99']['total']:.2f} s",
-            f"{r['ttft_p99']['recompute']:.2f} s",
-        )
-        for cell in data["cells"]
-        for r in cell["runs"]
+    Times in seconds. ``recompute``: share of the whole run's time. ``timeline``: shares by bin of
+    ``bin`` whole seconds, ``recompute`` and ``prefill``; the rest decodes.
+    """
+    runs = [simulate(cell, rate, seed, blocks=blocks, slots=slots) for cell in CELLS]
+    width = ceil(max(log.ends[-1] for log, _ in runs) / BINS / SECOND)
+    cells = [
+        {"name": cell.name, **_figures(*found), "timeline": _timeline(*found, width * SECOND)}
+        for cell, found in zip(CELLS, runs, strict=True)
     ]
-    head = (
-        "gate and cache", "requests/s", "output tokens/s", "preemptions", "time recomputing",
-        "TTFT p50", "TTFT p99", "of it recompute",
-    )  # fmt: skip
-    return Table("The twelve runs", head, rows)
+    return {"rate": rate, "bin": width, "cells": cells}
+
+
+def compute(rate: float, blocks: int, slots: int) -> Data:
+    """The square for the widget, each cell told in a sentence."""
+    data = square(rate, blocks=blocks, slots=slots)
+    cells = data["cells"]
+    default, both_off = cells[0], cells[-1]
+    longest = max(cell["seconds"] for cell in cells)
+    return data | {
+        "picks": [cell["name"] for cell in cells],
+        "says": [_says(cell, default) for cell in cells],
+        "sentence": (
+            f"{REQUESTS} requests at {rate:g} a second, {blocks:,} blocks, {slots} slots: the "
+            f"default serves {default['tokens_s']:,} output tokens a second, "
+            f"both off {both_off['tokens_s']:,}."
+        ),
+        "caption": (
+            f"What the engine’s time went into until {REQUESTS} requests of {PROMPT:,} unshared "
+            f"prompt and {OUTPUT:,} output tokens were done, in bins of {width(data['bin'])}, and "
+            "the time to first token at the 99th percentile in its parts. "
+            f"{BUDGET:,} tokens a step; Llama-3-8B on an H100 (published kernel times); Poisson "
+            "arrivals, seed 0. Recompute is what the steps took longer for tokens computed "
+            "before; queueing is the rest of the wait."
+        ),
+        "alt": (
+            f"Four strips of engine time over {longest:.0f} s, one for gate and cache on or off, "
+            "and four bars of TTFT p99. Recompute takes "
+            + ", ".join(f"{cell['recompute']:.0%} with {cell['name']}" for cell in cells)
+            + "."
+        ),
+    }
+
+
+def width(seconds: int) -> str:
+    """A bin's width in words."""
+    return "one second" if seconds == 1 else f"{seconds} seconds"
+
+
+def _says(cell: dict[str, Any], default: dict[str, Any]) -> str:
+    """One cell in a sentence, against the default."""
+    wait = cell["ttft_p99"]
+    told = (
+        f"{cell['name'].capitalize()}: {cell['tokens_s']:,} output tokens a second, "
+        f"{cell['preemptions']:,} preemptions, {cell['recompute']:.1%} of the engine’s time spent "
+        f"on tokens computed before. TTFT p99 {wait['total']:.1f} s, of it "
+        f"{wait['queueing']:.1f} s queueing and {wait['recompute']:.1f} s recompute."
+    )
+    loss = 1 - cell["tokens_s"] / default["tokens_s"]
+    if cell is default:
+        return f"{told} This is the default."
+    if round(loss, 3) <= 0:
+        return f"{told} No slower than the default."
+    return f"{told} {loss:.1%} fewer tokens a second than the default."
 
 
 def _figures(log: Log, clock: CostClock) -> dict[str, Any]:
@@ -137,66 +166,36 @@ def _figures(log: Log, clock: CostClock) -> dict[str, Any]:
     }
 
 
-def _timeline(log: Log, clock: CostClock) -> dict[str, Any]:
-    """Shares of the engine's time by bin of BIN: ``recompute`` and ``prefill``, the rest decodes.
-
-    A step counts where it begins. ``seconds``: where each bin begins.
-    """
+def _timeline(log: Log, clock: CostClock, width: int) -> dict[str, list[float]]:
+    """Shares of the engine's time by bin of ``width`` ns. A step counts where it begins."""
     parts = step_parts(courses.read(log), clock)
-    busy, recompute, prefill = ([0] * (log.ends[-1] // BIN + 1) for _ in range(3))
+    busy, recompute, prefill = ([0] * (log.ends[-1] // width + 1) for _ in range(3))
     for step, (start, end) in enumerate(zip(log.times, log.ends, strict=True)):
-        busy[start // BIN] += end - start
+        busy[start // width] += end - start
         if step in parts:
-            recompute[start // BIN] += parts[step].recompute
-            prefill[start // BIN] += parts[step].prefill
+            recompute[start // width] += parts[step].recompute
+            prefill[start // width] += parts[step].prefill
     return {
-        "end": _seconds(log.ends[-1]),
-        "seconds": [k * BIN // SECOND for k in range(len(busy))],
         "recompute": [round(part / (of or 1), 3) for part, of in zip(recompute, busy, strict=True)],
         "prefill": [round(part / (of or 1), 3) for part, of in zip(prefill, busy, strict=True)],
     }
 
 
-def _words(data: Data) -> dict[str, str]:
-    """What the figure shows, as text: drawn from the same numbers."""
-    both_on, *others, both_off = (cell["runs"][-1] for cell in data["cells"])
-    low = data["cells"][0]["runs"][0]
-    rate, requests = RATES[-1], data["requests"]
-    loss = 1 - both_off["tokens_s"] / both_on["tokens_s"]
-    least = max(1 - other["tokens_s"] / both_on["tokens_s"] for other in others)
-    wait = both_on["ttft_p99"]
-    return {
-        "sentence": (
-            f"At {rate} requests a second the default serves {both_on['tokens_s']:,} output "
-            f"tokens a second. With gate and cache both off it is {both_off['tokens_s']:,}, "
-            f"{loss:.0%} less: {both_off['preemptions']:,} preemptions, and "
-            f"{both_off['recompute']:.0%} of the engine's time goes into computing again what "
-            f"they threw away. With either of the two on, the loss is at most {least:.1%}. TTFT "
-            f"p99 rises with load in all four; in the default it is {wait['total']:.1f} s, of "
-            f"which recomputing is {wait['recompute']:.1f} s: that wait is load, and no "
-            "preemption knob shortens it."
-        ),
-        "caption": (
-            f"{requests} requests of {PROMPT:,} unshared prompt and {OUTPUT:,} output tokens in "
-            f"{BLOCKS:,} blocks, {SLOTS} slots, {BUDGET:,} tokens a step; Llama-3-8B on an H100 "
-            f"(published kernel times), Poisson arrivals, seed {data['seed']}. Above: what the "
-            f"engine's time went into at {rate} requests a second, in bins of "
-            f"{BIN // SECOND} s, until all are done. Below: time to first token at the 99th "
-            "percentile, and output tokens a second, by rate. Recompute is the time by which the "
-            "steps are longer for tokens that had been computed before; queueing is the rest of "
-            "the wait."
-        ),
-        "alt": (
-            f"Four timelines of engine time at {rate} requests a second. With gate and cache on, "
-            f"or either of them, prefill and decode fill {both_on['seconds']:.0f} s. With both "
-            f"off, red recompute fills {both_off['recompute']:.0%} of {both_off['seconds']:.0f} s. "
-            f"Bars below: TTFT p99 is {low['ttft_p99']['total']:.1f} s at {RATES[0]} requests a "
-            f"second in all four, and at {rate} it is {wait['total']:.0f} s of queueing in the "
-            f"default, {both_off['ttft_p99']['total']:.0f} s with both off, "
-            f"{both_off['ttft_p99']['recompute']:.0f} s of it recompute."
-        ),
-    }
-
-
 def _seconds(ns: float) -> float:
     return round(ns / SECOND, 3)
+
+
+VIEW = View(
+    name="storm",
+    renderer="picks",
+    label="The storm: gate and prefix cache",
+    compute=compute,
+    draw=draw,
+    table=table,
+    params=(
+        Number("rate", "arrivals", RATE, 0.4, 3.0, 0.1, "/s"),
+        Number("blocks", "KV blocks", BLOCKS, 2_697, 17_697, 500),
+        Number("slots", "slots", SLOTS, 8, 128, 4),
+    ),
+    selection={"pick": 3},
+)

@@ -1,10 +1,7 @@
-"""The watermark: what keeping blocks back does to a nearly full pool, beside a published sweep.
+"""The watermark on a small pool: what keeping blocks back does to it, to clients and to output.
 
-vllm PR 44594 swept it on Qwen2.5-7B, one GB200, 128 clients, 450 random prompts of about 1,000
-tokens and answers of about 5,000, range ratio 0.2, prefix cache off. Here the same requests meet
-the same pool of 18,724 blocks; the step costs are an H100's (published), scaled to that model, so
-counts can be compared, times and rates only in proportion. The token budget is not in the report:
-8,192 is ours, vLLM's default.
+A quarter of the size of ``watermark_report.py``, in clients and in lengths, so that it runs while
+the reader turns a knob. Qwen2.5-7B on an H100, vLLM's scheduler, prefix cache off.
 """
 
 from __future__ import annotations
@@ -16,131 +13,131 @@ from kvsched import profiles
 from kvsched.clock import CostClock
 from kvsched.costs import MODELS, drain, runway
 from kvsched.engine import run
-from kvsched.log import Level, Log
-from kvsched.metrics import Metrics, measure
-from kvsched.views.view import Data, Table
+from kvsched.log import Level, Log, Preempt
+from kvsched.metrics import measure
+from kvsched.views.params import Choice, Number
+from kvsched.views.view import Data, View
+from kvsched.views.watermark_figure import draw, table
 from kvsched.vllm import Config, Scheduler
-from kvsched.workload import SECOND, Around, ClosedLoop, Exactly, Source, Traffic
+from kvsched.workload import SECOND, Around, ClosedLoop, Exactly, Script, Traffic
 
-WATERMARKS = (0.0, 0.02, 0.05, 0.10, 0.15)
-BLOCKS = 18_724
-"""Usable KV blocks of 16 tokens: 16 GiB of 57,344 B a token."""
-BLOCK_SIZE = 16
-CLIENTS, REQUESTS = 128, 450
-PROMPT, OUTPUT, RATIO = 1000, 5000, 0.2
+WATERMARKS = (0.0, 0.01, 0.02, 0.05, 0.10, 0.15, 0.20)
+BLOCKS, BLOCK_SIZE = 1170, 16
+CLIENTS, REQUESTS_EACH = 32, 3.5
+"""Clients that each send their next request when the last is answered, and how many on average."""
+PROMPT, OUTPUT, RATIO = 250, 1250, 0.2
 """Mean tokens, and how far lengths lie from them at most."""
-
-REPORT_URL = "https://github.com/vllm-project/vllm/pull/44594"
-REPORT: tuple[dict[str, Any], ...] = (
-    {"preemptions": 1065, "tokens_s": 11_582, "ttft_p50": 6.56, "itl_p99": 0.0406},
-    {"preemptions": 400, "tokens_s": 12_134, "ttft_p50": 11.80, "itl_p99": 0.0188},
-    {"preemptions": 187, "tokens_s": 12_167, "ttft_p50": 11.20, "itl_p99": 0.0177},
-    {"preemptions": 168, "tokens_s": 11_835, "ttft_p50": 8.96, "itl_p99": 0.0176},
-    {"preemptions": 168, "tokens_s": 11_635, "ttft_p50": None, "itl_p99": None},
-)
-"""The published sweep, by WATERMARKS. Times in seconds; delays at 0.15 were not given."""
+STEADY, BURST = "steady", "burst"
+LENGTHS = {STEADY: f"±{RATIO:.0%}", BURST: "all equal"}
+BINS = 120
+"""Points of a timeline."""
 
 
-def sweep(watermark: float, seed: int, scheduler: type[Scheduler] = Scheduler) -> Metrics:
-    """The report's workload at one watermark, its lengths drawn with this seed."""
-    script = Traffic(Around(PROMPT, RATIO), Around(OUTPUT, RATIO)).draw(REQUESTS, Random(seed))
+def simulate(watermark: float, blocks: int, clients: int, arrivals: str) -> Log:
+    """One run, its log of level METRICS."""
     log = Log(Level.METRICS)
-    return _run(scheduler, watermark, ClosedLoop(script.requests, CLIENTS, log), log)
-
-
-def burst(watermark: float) -> Metrics:
-    """As many equal requests as there are clients, all at once."""
-    script = Traffic(Exactly(PROMPT), Exactly(OUTPUT)).draw(CLIENTS, Random())
-    log = Log(Level.METRICS)
-    return _run(Scheduler, watermark, ClosedLoop(script.requests, CLIENTS, log), log)
-
-
-def _run(scheduler: type[Scheduler], watermark: float, source: Source, log: Log) -> Metrics:
-    config = Config(BLOCKS + 1, BLOCK_SIZE, watermark=watermark, enable_prefix_caching=False)
+    config = Config(blocks + 1, BLOCK_SIZE, watermark=watermark, enable_prefix_caching=False)
+    source = ClosedLoop(_script(clients, arrivals).requests, clients, log)
     clock = CostClock(profiles.load("h100-sxm"), MODELS["Qwen2.5-7B"])
-    run(scheduler(config, log), source, log, clock)
-    return measure(log)
+    run(Scheduler(config, log), source, log, clock)
+    return log
 
 
-def watermark(seed: int = 0) -> Data:
-    """The sweep and the burst at every watermark, with the runway that it buys."""
-    data: Data = {
-        "seed": seed,
-        "watermarks": list(WATERMARKS),
-        "ours": [_figures(sweep(share, seed)) for share in WATERMARKS],
-        "report": list(REPORT),
-        "burst": [_figures(burst(share)) for share in WATERMARKS],
-        "runway": [_runway(share) for share in WATERMARKS],
-        "clients": CLIENTS,
-    }
-    return data | _words(data)
+def _script(clients: int, arrivals: str) -> Script:
+    """Unequal requests that come one after the other, or one equal request a client at once."""
+    if arrivals == BURST:
+        return Traffic(Exactly(PROMPT), Exactly(OUTPUT)).draw(clients, Random())
+    traffic = Traffic(Around(PROMPT, RATIO), Around(OUTPUT, RATIO))
+    return traffic.draw(int(REQUESTS_EACH * clients), Random(0))
 
 
-def table(data: Data) -> Table:
-    """Every point of the curves."""
-    rows: list[tuple[str | tuple[str, str], ...]] = []
-    for name, runs in (
-        ("sweep", data["ours"]), ("PR 44594", data["report"]), ("burst", data["burst"])
-    ):  # fmt: skip
-        for share, r in zip(data["watermarks"], runs, strict=True):
-            delays = (f"{r[key]:.3g} s" if r[key] else "–" for key in ("ttft_p50", "itl_p99"))
-            counts = (f"{r['preemptions']:,}", f"{r['tokens_s']:,}")
-            rows.append((name, f"{share:.2f}", *counts, *delays))
-    head = ("run", "watermark", "preemptions", "output tokens/s", "TTFT p50", "ITL p99")
-    return Table("The watermark, point by point", head, rows)
-
-
-def _figures(m: Metrics) -> dict[str, Any]:
-    """A run in numbers; times in seconds."""
+def compute(blocks: int, clients: int, arrivals: str) -> Data:
+    """The same requests at every watermark."""
+    points = [_point(share, blocks, clients, arrivals) for share in WATERMARKS]
+    first, last = points[0], points[-1]
+    best = max(points, key=lambda point: point["tokens_s"])
+    how = "unequal requests, one after the other" if arrivals == STEADY else "equal, all at once"
     return {
+        "blocks": blocks,
+        "picks": [f"{point['watermark']:g}" for point in points],
+        "points": points,
+        "says": [_says(point, first, clients) for point in points],
+        "sentence": (
+            f"{clients} clients ({how}), {blocks:,} blocks: {first['preemptions']:,} preemptions "
+            f"without a watermark, {last['preemptions']:,} at {last['watermark']:g}; most output "
+            f"tokens a second at {best['watermark']:g}."
+        ),
+        "caption": (
+            "Above: the fewest free blocks in each part of the run, and where requests were thrown "
+            "out, at the watermark picked. Below: the same requests at every watermark. "
+            f"{PROMPT:,} tokens in and {OUTPUT:,} out on average, {LENGTHS[arrivals]}; gate on, "
+            "prefix cache off; Qwen2.5-7B on an H100 (published kernel times, scaled to the model)."
+        ),
+        "alt": (
+            "Free blocks over time, and four curves over the watermark from 0 to "
+            f"{last['watermark']:g}: preemptions go from {first['preemptions']:,} to "
+            f"{last['preemptions']:,}, output tokens a second from {first['tokens_s']:,} to "
+            f"{last['tokens_s']:,}, most at {best['watermark']:g}."
+        ),
+    }
+
+
+def _point(share: float, blocks: int, clients: int, arrivals: str) -> dict[str, Any]:
+    """One run in numbers, times in seconds; ``runway`` in steps, if all clients decode."""
+    log = simulate(share, blocks, clients, arrivals)
+    m = measure(log)
+    kept = Config(blocks + 1, BLOCK_SIZE, watermark=share).watermark_blocks
+    return {
+        "watermark": share,
+        "kept": kept,
+        "runway": round(runway(kept, drain(clients, BLOCK_SIZE)), 1),
         "preemptions": m.num_preemptions,
         "tokens_s": round(m.output_throughput),
         "ttft_p50": round(m.time_to_first_token.percentile(50) / SECOND, 3),
-        "ttft_p99": round(m.time_to_first_token.percentile(99) / SECOND, 3),
         "itl_p99": round(m.inter_token_latency.percentile(99) / SECOND, 6),
+        "seconds": round(m.duration / SECOND, 1),
+        "timeline": _timeline(log, max(1, m.duration // BINS)),
     }
 
 
-def _runway(share: float) -> dict[str, Any]:
-    """Blocks kept back, and the steps they last while every client's request decodes."""
-    kept = Config(BLOCKS + 1, watermark=share).watermark_blocks
-    return {"blocks": kept, "steps": round(runway(kept, drain(CLIENTS, BLOCK_SIZE)), 1)}
+def _timeline(log: Log, width: int) -> dict[str, list[int]]:
+    """By bin of ``width`` ns: the fewest free blocks after a step, and the preemptions."""
+    bins = log.ends[-1] // width + 1
+    free, out = [log.config["num_gpu_blocks"] - 1] * bins, [0] * bins
+    for end, left in zip(log.ends, log.free_blocks, strict=True):
+        free[end // width] = min(free[end // width], left)
+    for entry in log.of(Preempt):
+        out[log.times[entry.step] // width] += 1
+    return {"free": free, "out": out}
 
 
-def _words(data: Data) -> dict[str, str]:
-    """What the figure shows, as text: drawn from the same numbers."""
-    ours, still = data["ours"], data["burst"]
-    off, at = ours[0], dict(zip(data["watermarks"], ours, strict=True))
-    best = max(at, key=lambda share: at[share]["tokens_s"])
-    gain = at[best]["tokens_s"] / off["tokens_s"] - 1
-    return {
-        "sentence": (
-            f"Preemptions fall from {off['preemptions']:,} without a watermark to "
-            f"{at[0.02]['preemptions']} at 0.02 and {at[0.1]['preemptions']} at 0.10, and hardly "
-            f"further: {at[0.15]['preemptions']} at 0.15. Throughput is best at {best:.2f}, "
-            f"{gain:.1%} above none. The longest gaps between tokens shrink at once, the wait for "
-            "the first token grows. For equal requests that arrive together it avoids nothing: "
-            f"{still[0]['preemptions']} preemptions without, {still[3]['preemptions']} at 0.10, "
-            f"and {1 - still[3]['tokens_s'] / still[0]['tokens_s']:.0%} less throughput."
-        ),
-        "caption": (
-            f"{REQUESTS} requests of {CLIENTS} clients, {Around(PROMPT, RATIO)} in and "
-            f"{Around(OUTPUT, RATIO)} out, {BLOCKS:,} blocks, 8,192 tokens a step, gate on, prefix "
-            f"cache off, seed {data['seed']}; Qwen2.5-7B on an H100 (published kernel times, "
-            "scaled to the model). Dashed: vllm PR 44594, measured on a GB200, whose device is "
-            "faster: counts compare as they are, the rest as a share of each curve's value "
-            "without a watermark. Runway: steps until the blocks kept back are gone, if all "
-            f"{CLIENTS} decode. Burst: {CLIENTS} requests of {PROMPT:,} in and {OUTPUT:,} out, all "
-            "at once."
-        ),
-        "alt": (
-            "Four curves over the watermark from 0 to 0.15, simulated and published side by side: "
-            f"preemptions fall from {off['preemptions']:,} and {REPORT[0]['preemptions']:,} to "
-            f"{ours[-1]['preemptions']} and {REPORT[-1]['preemptions']}, most of it by 0.05; "
-            "throughput rises a few per cent and falls again; the median TTFT ends above its "
-            "start; ITL p99 drops at once and stays. Bars: a runway from 0 to "
-            f"{data['runway'][-1]['steps']:.0f} steps, and a burst with "
-            f"{min(r['preemptions'] for r in still)} to {max(r['preemptions'] for r in still)} "
-            "preemptions whatever the watermark."
-        ),
-    }
+def _says(point: dict[str, Any], first: dict[str, Any], clients: int) -> str:
+    """One watermark in a sentence, against none."""
+    told = (
+        f"{point['preemptions']:,} preemptions, {point['tokens_s']:,} output tokens a second, TTFT "
+        f"median {point['ttft_p50']:.2f} s, ITL p99 {1000 * point['itl_p99']:.1f} ms."
+    )
+    if point is first:
+        return f"No watermark: {told}"
+    return (
+        f"Watermark {point['watermark']:g} keeps {point['kept']:,} blocks back, "
+        f"{point['runway']:.0f} steps of runway if all {clients} decode: {told} Without it "
+        f"{first['preemptions']:,}, {first['tokens_s']:,}, {first['ttft_p50']:.2f} s and "
+        f"{1000 * first['itl_p99']:.1f} ms."
+    )
+
+
+VIEW = View(
+    name="watermark",
+    renderer="picks",
+    label="The watermark on a small pool",
+    compute=compute,
+    draw=draw,
+    table=table,
+    params=(
+        Number("blocks", "KV blocks", BLOCKS, 570, 3_170, 50),
+        Number("clients", "clients", CLIENTS, 8, 48, 4),
+        Choice("arrivals", "arrivals", STEADY, (STEADY, BURST)),
+    ),
+    selection={"pick": 0},
+)

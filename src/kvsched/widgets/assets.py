@@ -21,7 +21,7 @@ PLAYER = (
     "map", "freequeue", "chips", "tests", "transport", "sentence", "poolwords", "legend", "player",
 )  # fmt: skip
 SHARED = (
-    "dom", "asking", "controls", "stepper", "states", "tour",
+    "dom", "asking", "controls", "stepper", "states", "tour", "picks",
     *(f"player/{part}" for part in PLAYER), "frame",
 )  # fmt: skip
 """The parts that run in every home, each after those it imports."""

@@ -3,6 +3,7 @@
 import { asking } from "./asking.mjs";
 import { controls } from "./controls.mjs";
 import { el, parsed } from "./dom.mjs";
+import { picks } from "./picks.mjs";
 import { player } from "./player/player.mjs";
 import { states } from "./states.mjs";
 import { tour } from "./tour.mjs";
@@ -18,7 +19,7 @@ import { tour } from "./tour.mjs";
    update()    show the present data and selection
    key(event)  a key pressed inside the widget and outside its fields; true if it was used
    end()       stop timers */
-const RENDERERS = { player, states, tour };
+const RENDERERS = { picks, player, states, tour };
 const PATIENCE_MS = 400;
 
 export function render({ model, el: root }) {

@@ -90,3 +90,4 @@ def test_checkpoints_are_no_notebooks(tmp_path: Path) -> None:
     for name in ("b.ipynb", "a.ipynb", ".ipynb_checkpoints/a.ipynb"):
         (tmp_path / name).touch()
     assert [path.name for path in notebooks.find([tmp_path])] == ["a.ipynb", "b.ipynb"]
+    assert notebooks.find([tmp_path / "b.ipynb"]) == [tmp_path / "b.ipynb"]

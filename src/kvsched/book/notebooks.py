@@ -35,9 +35,13 @@ DROPPED_MIMES = (
 TIMEOUT_S = 120
 
 
-def find(folders: Iterable[Path]) -> list[Path]:
-    """The notebooks under the folders, checkpoints left out."""
-    found = (path for folder in folders for path in folder.rglob("*.ipynb"))
+def find(places: Iterable[Path]) -> list[Path]:
+    """The notebooks named, and those under folders, checkpoints left out."""
+    found = (
+        path
+        for place in places
+        for path in (place.rglob("*.ipynb") if place.is_dir() else (place,))
+    )
     return sorted(path for path in found if ".ipynb_checkpoints" not in path.parts)
 
 
@@ -92,10 +96,10 @@ def _merged(outputs: list[Any]) -> list[Any]:
     return kept
 
 
-def main(folders: list[str]) -> int:
+def main(places: list[str]) -> int:
     """Run and store the notebooks; list what in their prose no output explains."""
     console = Console()
-    paths = find(map(Path, folders))
+    paths = find(map(Path, places))
     for path in track(paths, "notebooks", console=console, transient=True):
         notebook = read(path)
         try:

@@ -33,13 +33,19 @@ BINS = 120
 """Points of a timeline."""
 
 
-def simulate(watermark: float, blocks: int, clients: int, arrivals: str) -> Log:
+def simulate(
+    watermark: float,
+    blocks: int = BLOCKS,
+    clients: int = CLIENTS,
+    arrivals: str = STEADY,
+    scheduler: type[Scheduler] = Scheduler,
+) -> Log:
     """One run, its log of level METRICS."""
     log = Log(Level.METRICS)
     config = Config(blocks + 1, BLOCK_SIZE, watermark=watermark, enable_prefix_caching=False)
     source = ClosedLoop(_script(clients, arrivals).requests, clients, log)
     clock = CostClock(profiles.load("h100-sxm"), MODELS["Qwen2.5-7B"])
-    run(Scheduler(config, log), source, log, clock)
+    run(scheduler(config, log), source, log, clock)
     return log
 
 

@@ -84,6 +84,7 @@ def _pool(point: dict[str, Any], row: int, top: int, current: bool) -> str:
         ),
         text(f"{point['runway']:.0f}", max(LEFT + 1, long) + 6, RUNWAY + 11),
         class_=f"kv-layer{' is-current' if current else ''}",
+        display="inline" if current else "none",
         data_pick=row,
     )
 

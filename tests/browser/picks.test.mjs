@@ -1,0 +1,94 @@
+// The figures with runs to pick from, on their chapters' pages: the storm and the watermark.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, test } from "node:test";
+import { launch, open, python, serve } from "./harness.mjs";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
+const PATIENCE = { timeout: 120_000 };
+const FIGURES = [
+  { view: "storm", path: "book/00_intro.html", first: 3, turn: { input: "slots", key: "ArrowLeft", params: { slots: 124 } } },
+  { view: "watermark", path: "book/03_watermark.html", first: 0, turn: { input: "clients", key: "ArrowLeft", params: { clients: 28 } } },
+];
+const HOMES = [
+  ["light", { colorScheme: "light" }], ["dark", { colorScheme: "dark" }],
+  ["phone", { viewport: { width: 390, height: 844 } }],
+];
+
+let server, browser;
+before(async () => {
+  server = await serve();
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  server?.close();
+});
+
+async function on(path, body, options = {}) {
+  const context = await browser.newContext(options);
+  try {
+    const { page, wrong } = await open(context, server.url, path);
+    await body(page);
+    assert.deepEqual(wrong, []);
+  } finally {
+    await context.close();
+  }
+}
+
+const computed = (view, params = {}) => python("from kvsched.views import find",
+  `(lambda data: {key: data[key] for key in ("picks", "says", "sentence")})(find("${view}")(**${JSON.stringify(params)}))`);
+
+for (const { view, path, first, turn } of FIGURES) {
+  const box = `#widget-${view}`;
+  const sentence = `${box} .kv-sentence:not(.kv-longest)`;
+  const chosen = (page) => page.$$eval(`${box} .kv-picks button`, (all) => all.map((one) => one.getAttribute("aria-pressed")).indexOf("true"));
+
+  describe(view, () => {
+    test("what is stored can be picked by keyboard, with no Python", () => on(path, async (page) => {
+      const { picks, says } = computed(view);
+      await page.locator(`${box} .kv-picks button`).first().focus();
+      assert.equal(await page.textContent(sentence), says[first]);
+      for (const [key, pick] of [["Home", 0], ["ArrowRight", 1], ["ArrowLeft", 0], ["End", picks.length - 1]]) {
+        await page.keyboard.press(key);
+        assert.equal(await page.textContent(sentence), says[pick], `after ${key}`);
+        assert.equal(await chosen(page), pick);
+        const seen = await page.$$eval(`${box} .kv-layer`, (all) => all.filter((one) => getComputedStyle(one).display !== "none").map((one) => Number(one.dataset.pick)));
+        assert.ok(seen.every((one) => one === pick), `layers ${seen} are seen`);
+      }
+    }));
+
+    test("a mark in the figure picks its run", () => on(path, async (page) => {
+      const { says } = computed(view);
+      await page.locator(`${box} .kv-pick[data-pick="1"]`).first().click();
+      assert.equal(await page.textContent(sentence), says[1]);
+    }));
+
+    test("a key on a slider runs Python: the same answer as here", () => on(path, async (page) => {
+      const wanted = computed(view, turn.params);
+      await page.locator(`${box} input[name=${turn.input}]`).focus();
+      await page.keyboard.press(turn.key);
+      await page.waitForFunction(([where, words]) => document.querySelector(where).textContent === words, [`${box} .kv-summary`, wanted.sentence], PATIENCE);
+      assert.equal(await page.textContent(sentence), wanted.says[first]);
+    }));
+
+    for (const [name, options] of HOMES) {
+      test(`no barrier: ${name}`, () => on(path, async (page) => {
+        await page.locator(`${box} .kv-picks button`).last().click();
+        await page.evaluate(AXE);
+        const barriers = await page.evaluate(async (part) => {
+          const { violations } = await globalThis.axe.run({ include: [[part]] });
+          return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
+        }, box);
+        assert.deepEqual(barriers, []);
+      }, options));
+    }
+
+    test("without scripts the figure and its words are there", () => on(path, async (page) => {
+      const { sentence: said } = computed(view);
+      assert.equal(await page.textContent(`${box} .kv-sentence`), said);
+      assert.ok(await page.locator(`${box} svg`).isVisible());
+    }, { javaScriptEnabled: false }));
+  });
+}

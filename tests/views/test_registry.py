@@ -71,7 +71,7 @@ def test_every_row_of_the_table_has_every_column(name: str) -> None:
 
 
 def test_an_unknown_view_names_those_there_are() -> None:
-    with pytest.raises(InputError, match="view 'nope': no such view; known: .*storm, tour"):
+    with pytest.raises(InputError, match=r"view 'nope': no such view; known: .*storm, tour"):
         find("nope")
 
 

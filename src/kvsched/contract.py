@@ -7,7 +7,7 @@ what the device returned. A beginner's scheduler needs ``add``, ``schedule``, ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -184,6 +184,35 @@ class Executor(Protocol):
     def __call__(self, plan: Plan) -> Result: ...
 
     def due(self) -> bool: ...
+
+
+class Script(Protocol):
+    """Tokens that are known beforehand: an executor that leaves nothing open."""
+
+    def ahead(self, request_id: str) -> range:
+        """The next tokens of a request, as long as each is the last one's successor."""
+
+    def skip(self, request_ids: Iterable[str], steps: int) -> None:
+        """So many tokens of each were taken from ``ahead``."""
+
+
+class Stretch(Protocol):
+    """Steps that decide nothing: everybody decodes, at most ``most`` times, by the same ``plan``.
+
+    ``context``: tokens attended to in the first of them; a later one adds one per request.
+    ``steps``: how many were taken.
+    """
+
+    plan: Plan
+    context: int
+    most: int
+    steps: int
+
+    def step(self) -> bool:
+        """Take one; False, and none taken, if something may have to be decided in it."""
+
+    def close(self) -> None:
+        """Leave the scheduler as these steps would have left it, played one by one."""
 
 
 class Scheduler(Protocol):

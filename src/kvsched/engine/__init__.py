@@ -1,6 +1,7 @@
 """The one loop that drives every scheduler."""
 
 from kvsched.engine.executor import ScriptedExecutor
+from kvsched.engine.fast import FastEngine, run_fast
 from kvsched.engine.loop import Engine, Outcome, run
 
-__all__ = ["Engine", "Outcome", "ScriptedExecutor", "run"]
+__all__ = ["Engine", "FastEngine", "Outcome", "ScriptedExecutor", "run", "run_fast"]

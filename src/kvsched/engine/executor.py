@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kvsched.contract import Plan, Result
 from kvsched.request import EOS
+
+ENDLESS = 2**30
+"""More tokens than any request gets."""
 
 
 class ScriptedExecutor:
@@ -28,6 +31,15 @@ class ScriptedExecutor:
             request_id: self.first_token.get(request_id, self.default) + length - 1
             for request_id, length in (outputs or {}).items()
         }
+
+    def ahead(self, request_id: str) -> range:
+        token = self.next_token.get(request_id, self.first_token.get(request_id, self.default))
+        last = self.last_token.get(request_id)
+        return range(token, last if last is not None and token <= last else token + ENDLESS)
+
+    def skip(self, request_ids: Iterable[str], steps: int) -> None:
+        for request_id in request_ids:
+            self.next_token[request_id] += steps
 
     def due(self) -> bool:
         """Nothing comes by itself."""

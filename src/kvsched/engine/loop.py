@@ -60,6 +60,10 @@ class Engine:
         self.steps = 0
         self.sampled = 0
 
+    def advance(self, max_steps: int | None) -> Plan:
+        """Go on by one step; a faster engine may take several with one plan, up to the limit."""
+        return self.step()
+
     def step(self) -> Plan:
         """Deliver, schedule, execute; update the oldest batch once the queue is full."""
         self.log.begin(self.steps, self.now)
@@ -118,14 +122,19 @@ def run(
     bring any request further than it ever was are a deadlock or a livelock. A step
     that waits for something the executor has due does not count, unless it begins a load.
     """
-    engine = Engine(scheduler, workload, log, clock, executor, lag, door)
+    return drive(Engine(scheduler, workload, log, clock, executor, lag, door), max_steps)
+
+
+def drive(engine: Engine, max_steps: int | None = None) -> Outcome:
+    """``run`` for an engine that stands ready."""
+    scheduler = engine.scheduler
     progress = _Progress(engine)
     while not engine.done:
         if max_steps is not None and engine.steps >= max_steps:
             return Outcome("horizon", engine.steps, engine.now)
         if not (scheduler.has_work() or engine.batches):
             engine.now = max(engine.now, engine.calendar.next_at() or 0)
-        plan = engine.step()
+        plan = engine.advance(max_steps)
         to_come = engine.calendar.next_at() is not None
         progress.see(plan, to_come, engine.executor.due())
         if progress.idle_steps >= PATIENCE:

@@ -73,36 +73,40 @@ class KVCacheManager:
     def admit(
         self, r: RequestState, num_new_tokens: int, found: Found, headroom: int, reserved: int
     ) -> Denial | None:
-        """Blocks for a waiting request: first the whole-sequence gate, then this chunk.
-
-        Hit blocks nobody holds lie in the free queue and would leave it, so they count as demand.
-        ``reserved`` blocks are spoken for by loads and prefills in flight; only the second test
-        knows of them (kv_cache_manager.py:526). An asynchronous load takes blocks and no hashes.
-        """
-        config = self.config
-        size = self.block_size
-        have = len(r.block_table) + len(found.hits)
-        end = min(found.computed + num_new_tokens, config.max_model_len)
-        cached = sum(1 for block in found.hits if self.pool.ref_cnt[block] == 0)
-        if config.scheduler_reserve_full_isl:  # kv_cache_manager.py:475-491
-            whole = -(-min(r.num_tokens, config.max_model_len) // size)
-            asked = Denial(r.id, WHOLE_SEQUENCE, max(0, whole - have), cached, headroom, have=have)
-            denial = self._refusal(asked, 0)
-            if denial is not None:
-                return denial
-        need = max(0, -(-end // size) - have)
-        denial = self._refusal(Denial(r.id, BLOCK, need, cached, headroom, have=have), reserved)
+        """Blocks for a waiting request; an asynchronous load takes blocks and no hashes."""
+        denial = self.refusal(r, num_new_tokens, found, headroom, reserved)
         if denial is not None:
             return denial
+        need = self._lacks(r, found, found.computed + num_new_tokens)
         if found.hits:
             r.num_cached_blocks = len(found.hits)
         if need or found.hits:
             self._append(r, found.hits, need)
         if not found.asynchronous:
             # Only the first part is cut at max_model_len, which a session's chunks can exceed.
-            computed = min(found.computed, config.max_model_len)
+            computed = min(found.computed, self.config.max_model_len)
             self.cache_full_blocks(r, computed + num_new_tokens)
         return None
+
+    def refusal(
+        self, r: RequestState, num_new_tokens: int, found: Found, headroom: int, reserved: int
+    ) -> Denial | None:
+        """Would ``admit`` refuse? First the whole-sequence gate asks, then this chunk.
+
+        Hit blocks nobody holds lie in the free queue and would leave it, so they count as demand.
+        ``reserved`` blocks are spoken for by loads and prefills in flight; only the second test
+        knows of them (kv_cache_manager.py:526).
+        """
+        have = len(r.block_table) + len(found.hits)
+        cached = sum(1 for block in found.hits if self.pool.ref_cnt[block] == 0)
+        if self.config.scheduler_reserve_full_isl:  # kv_cache_manager.py:475-491
+            need = self._lacks(r, found, r.num_tokens)
+            asked = Denial(r.id, WHOLE_SEQUENCE, need, cached, headroom, have=have)
+            denial = self._test(asked, 0)
+            if denial is not None:
+                return denial
+        need = self._lacks(r, found, found.computed + num_new_tokens)
+        return self._test(Denial(r.id, BLOCK, need, cached, headroom, have=have), reserved)
 
     def free(self, r: RequestState) -> None:
         """Take the whole table back; blocks keep their hashes and can still be found."""
@@ -112,7 +116,12 @@ class KVCacheManager:
         if front or back:
             self.log.add(Free(r.id, tuple(front), tuple(back)))
 
-    def _refusal(self, asked: Denial, reserved: int) -> Denial | None:
+    def _lacks(self, r: RequestState, found: Found, tokens: int) -> int:
+        """Blocks still to take for the first ``tokens`` tokens."""
+        whole = -(-min(tokens, self.config.max_model_len) // self.block_size)
+        return max(0, whole - len(r.block_table) - len(found.hits))
+
+    def _test(self, asked: Denial, reserved: int) -> Denial | None:
         """None if what is asked fits, else the denial, named after what alone makes it fail."""
         free = len(self.pool.free)
         if asked.asked <= free - reserved:

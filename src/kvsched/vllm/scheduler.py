@@ -19,6 +19,7 @@ from kvsched.contract import (
     Plan,
     Result,
     Row,
+    Script,
     World,
 )
 from kvsched.errors import InputError
@@ -63,6 +64,7 @@ from kvsched.vllm.status import (
     RequestStatus,
 )
 from kvsched.vllm.step import Step
+from kvsched.vllm.stretch import Stretch, ahead
 from kvsched.vllm.waits import Waits
 
 
@@ -235,6 +237,10 @@ class Scheduler:
         if result.finished_recving or result.finished_sending or result.invalid_blocks:
             self.loads.report(self.requests, result)
         self.log.free_blocks.append(len(self.kv.pool.free))
+
+    def stretch(self, script: Script) -> Stretch | None:
+        """The steps ahead that decide nothing, if any; a what-if's are for it to know."""
+        return ahead(self, script) if type(self) is Scheduler else None
 
     # -- the engine's decisions -------------------------------------------------------------
 

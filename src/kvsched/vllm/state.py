@@ -116,6 +116,13 @@ class RequestState(Ranked):
         if self.num_tokens % self.block_size == 0:
             self.hash_full_blocks()
 
+    def append_run(self, first: int, count: int) -> None:
+        """Add ``count`` sampled tokens, ``first`` and its successors."""
+        self._fold()
+        self.tokens.extend(first, count)
+        self.num_tokens += count
+        self.hash_full_blocks()
+
     def hash_full_blocks(self) -> None:
         """Extend ``block_hashes`` to every full block of tokens (none with caching off)."""
         self._fold()

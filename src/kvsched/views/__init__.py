@@ -14,7 +14,7 @@ from typing import Any
 from kvsched.errors import InputError
 from kvsched.views.view import Data, Selection, Table, View
 
-__all__ = ["VIEWS", "Data", "Selection", "Table", "View", "find", "parity", "reply"]
+__all__ = ["VIEWS", "Data", "Selection", "Table", "View", "find", "line", "parity", "reply"]
 
 VIEWS: Mapping[str, str] = {
     "preemption": "kvsched.views.preemption",
@@ -44,9 +44,14 @@ def reply(view: str, params: Mapping[str, Any], selection: Selection) -> dict[st
         return {"error": str(error)}
 
 
+def line(view: str, params: Mapping[str, Any]) -> str:
+    """A view's reply as one line of JSON."""
+    told = {"view": view, "params": params, **reply(view, params, {})}
+    return json.dumps(told, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
 def parity() -> Iterator[str]:
     """Every view's replies at its defaults and extremes, a line each, to compare Pythons by."""
     for name in VIEWS:
         for params in find(name).samples():
-            line = {"view": name, "params": params, **reply(name, params, {})}
-            yield json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            yield line(name, params)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kvsched import courses, profiles
 from kvsched.clock import CostClock
-from kvsched.engine import run
+from kvsched.engine import run_fast
 from kvsched.enginetime import step_parts
 from kvsched.log import Level, Log
 from kvsched.metrics import measure
@@ -72,7 +72,7 @@ def simulate(
         enable_prefix_caching=cell.cache,
     )
     log, clock = Log(Level.METRICS), CostClock(profiles.load("h100-sxm"))
-    run(Scheduler(config, log), script.at(poisson(rate, requests, rng)), log, clock)
+    run_fast(Scheduler(config, log), script.at(poisson(rate, requests, rng)), log, clock)
     return log, clock
 
 

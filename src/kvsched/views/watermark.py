@@ -12,7 +12,7 @@ from typing import Any
 from kvsched import profiles
 from kvsched.clock import CostClock
 from kvsched.costs import MODELS, drain, runway
-from kvsched.engine import run
+from kvsched.engine import run_fast
 from kvsched.log import Level, Log, Preempt
 from kvsched.metrics import measure
 from kvsched.views.params import Choice, Number
@@ -45,7 +45,7 @@ def simulate(
     config = Config(blocks + 1, BLOCK_SIZE, watermark=watermark, enable_prefix_caching=False)
     source = ClosedLoop(_script(clients, arrivals).requests, clients, log)
     clock = CostClock(profiles.load("h100-sxm"), MODELS["Qwen2.5-7B"])
-    run(scheduler(config, log), source, log, clock)
+    run_fast(scheduler(config, log), source, log, clock)
     return log
 
 

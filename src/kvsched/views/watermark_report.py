@@ -15,7 +15,7 @@ from typing import Any
 from kvsched import profiles
 from kvsched.clock import CostClock
 from kvsched.costs import MODELS, drain, runway
-from kvsched.engine import run
+from kvsched.engine import run_fast
 from kvsched.log import Level, Log
 from kvsched.metrics import Metrics, measure
 from kvsched.views.view import Data, Table
@@ -76,7 +76,7 @@ def burst(watermark: float) -> Metrics:
 def _run(scheduler: type[Scheduler], watermark: float, source: Source, log: Log) -> Metrics:
     config = Config(BLOCKS + 1, BLOCK_SIZE, watermark=watermark, enable_prefix_caching=False)
     clock = CostClock(profiles.load("h100-sxm"), MODELS["Qwen2.5-7B"])
-    run(scheduler(config, log), source, log, clock)
+    run_fast(scheduler(config, log), source, log, clock)
     return measure(log)
 
 

@@ -324,7 +324,6 @@ class Scheduler:
         refunded = step.take_back(v) if step is not None else 0
         lost = v.num_computed_tokens
         free_before = len(self.kv.pool.free)
-        v.former_blocks = v.block_table
         self.kv.free(v)
         self.loads.inflight.pop(v.id, None)
         v.num_computed_tokens = 0
@@ -360,7 +359,7 @@ class Scheduler:
         """Move an admitted request to ``running``; its blocks are already its own."""
         size = self.config.block_size
         hits = found.hits
-        own = sum(1 for mine, hit in zip(r.former_blocks, hits, strict=False) if mine == hit)
+        own = self.kv.own(r, hits)
         kind, ids = (
             (Resume, step.plan.resumed) if r.status is PREEMPTED else (Admit, step.plan.admitted)
         )

@@ -75,7 +75,7 @@ class KVCacheManager:
             if need + keep > free:
                 return Denial(r.id, BLOCK, need, headroom=keep, free=free, have=held)
             self._append(r, (), need)
-        if end // size > r.num_cached_blocks:
+        if r.chain is not None and end // size > r.num_cached_blocks:
             self.cache_full_blocks(r, end)
         return None
 

@@ -115,9 +115,9 @@ class RequestState(Ranked):
 
     def hash_full_blocks(self) -> None:
         """Extend ``block_hashes`` to every full block of tokens (none with caching off)."""
-        self._fold()
         if self.chain is None:
             return
+        self._fold()
         size = self.block_size
         parent = self.block_hashes[-1] if self.block_hashes else 0
         for k in range(len(self.block_hashes), self.num_tokens // size):

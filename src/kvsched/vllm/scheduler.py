@@ -245,8 +245,7 @@ class Scheduler:
         tokens = r.num_tokens - computed
         if 0 < self.threshold < tokens:
             tokens = self.threshold
-        if tokens > step.tokens:
-            tokens = step.tokens
+        tokens = min(tokens, step.tokens)
         if computed + tokens >= self.max_model_len:
             tokens = max(0, self.max_model_len - computed - 1)
         return tokens

@@ -30,11 +30,16 @@ from kvsched.log import (
 
 
 class Prefill(NamedTuple):
-    """In ``step`` the tokens from position ``start`` on, ``tokens`` of them, were computed."""
+    """In ``step`` the tokens from position ``start`` on, ``tokens`` of them, were computed.
+
+    The first ``again`` of them it had held before, computed or found, until a preemption took
+    them: the price of preemption. What a failed load takes away is not counted.
+    """
 
     step: int
     start: int
     tokens: int
+    again: int
 
 
 @dataclass(slots=True)
@@ -74,15 +79,10 @@ class Course:
         """The step that gave the first output token."""
         return self.runs[0][0] if self.runs else None
 
-    def recomputed(self) -> list[Prefill]:
-        """The parts of ``prefills`` that had been computed before: the price of preemption."""
-        again, furthest = [], 0
-        for step, start, tokens in self.prefills:
-            twice = min(start + tokens, furthest) - start
-            if twice > 0:
-                again.append(Prefill(step, start, twice))
-            furthest = max(furthest, start + tokens)
-        return again
+    @property
+    def tokens_recomputed(self) -> int:
+        """Tokens computed because a preemption had taken them, generated ones included."""
+        return sum(part.again for part in self.prefills)
 
 
 def read(log: Log) -> list[Course]:
@@ -100,11 +100,15 @@ def read(log: Log) -> list[Course]:
 
 @dataclass(slots=True)
 class _Lane:
-    """A request while the log is read. ``decoding`` from step ``next`` on, a token each step."""
+    """A request while the log is read. ``decoding`` from step ``next`` on, a token each step.
+
+    ``furthest``: the most computed tokens it held when it was thrown out.
+    """
 
     course: Course
     num_tokens: int
     num_computed_tokens: int = 0
+    furthest: int = 0
     running: bool = False
     decoding: bool = False
     next: int = 0
@@ -130,8 +134,10 @@ class _Lane:
         if self.decoding:
             self.advance(step)
             self.num_computed_tokens = self.num_tokens - 1
-        self.course.prefills.append(Prefill(step, self.num_computed_tokens, tokens))
-        self.reach(step, self.num_computed_tokens + tokens)
+        start = self.num_computed_tokens
+        again = min(max(0, self.furthest - start), tokens)
+        self.course.prefills.append(Prefill(step, start, tokens, again))
+        self.reach(step, start + tokens)
 
     def reach(self, step: int, num_computed_tokens: int) -> None:
         """After this step's pass so much is computed: all, all but the newest token, or less."""
@@ -208,6 +214,7 @@ class _Reader:
             course.prefills.pop()
         course.num_preemptions = e.preemptions
         course.tokens_lost += e.tokens_lost
+        lane.furthest = max(lane.furthest, e.tokens_lost)
 
     def _deliver(self, step: int, e: Deliver) -> None:
         lane = self.lanes[e.id]

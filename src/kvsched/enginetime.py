@@ -31,12 +31,10 @@ def step_parts(courses: Iterable[Course], clock: CostClock) -> dict[int, Part]:
     rows: dict[int, list[Row]] = defaultdict(list)
     fresh: dict[int, list[Row]] = defaultdict(list)
     for course in courses:
-        again = {part.step: part.tokens for part in course.recomputed()}
-        for step, start, tokens in course.prefills:
-            twice = again.get(step, 0)
+        for step, start, tokens, again in course.prefills:
             rows[step].append(Row(course.id, start, tokens, ()))
-            if twice < tokens:
-                fresh[step].append(Row(course.id, start + twice, tokens - twice, ()))
+            if again < tokens:
+                fresh[step].append(Row(course.id, start + again, tokens - again, ()))
     base = clock.nanoseconds(Work(0, 0, 0))
     parts = {}
     for step, computed in rows.items():

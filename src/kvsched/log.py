@@ -377,14 +377,15 @@ class Log:
         head = {"engine": self.engine, "version": self.version, "config": self.config}
         yield json.dumps(head)
         for entry in self.entries:
-            yield json.dumps(_record(entry))
+            yield json.dumps(record(entry))
 
     def of(self, *kinds: type) -> list[Entry]:
         """The entries whose event is of one of these kinds, in order."""
         return [entry for entry in self.entries if type(entry.event) in kinds]
 
 
-def _record(entry: Entry) -> dict[str, Any]:
+def record(entry: Entry) -> dict[str, Any]:
+    """An event with its place, as a JSON-able dict."""
     fields = entry.event._asdict()
     if fields.get("denial") is not None:
         fields["denial"] = fields["denial"]._asdict()

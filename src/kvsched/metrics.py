@@ -110,8 +110,9 @@ class Slo:
 class Metrics:
     """A whole run, from its first arrival to the end of its last step.
 
-    ``tokens_prefilled``: tokens computed by passes of more than the newest token, of which
-    ``tokens_recomputed`` had been computed before. ``prefix_cache_*`` count first admissions only.
+    ``tokens_prefilled``: tokens computed by passes of something else than the one newest token,
+    of which ``tokens_recomputed`` had been computed before. ``prefix_cache_*`` count first
+    admissions only.
     ``kv_cache_usage``: share of the blocks in use after each update, empty without blocks.
     ``second``: the clock's units in a second.
     """
@@ -231,7 +232,7 @@ def _request(course: Course, log: Log) -> RequestMetrics:
         num_prompt_tokens=course.num_prompt_tokens,
         num_output_tokens=course.num_output_tokens,
         num_preemptions=course.num_preemptions,
-        tokens_recomputed=sum(part.tokens for part in course.recomputed()),
+        tokens_recomputed=course.tokens_recomputed,
         own_hits=course.own_hits,
         shared_hits=course.shared_hits,
         time_to_first_token=first - arrival if first is not None else None,

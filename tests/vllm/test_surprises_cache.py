@@ -187,7 +187,6 @@ class TestFreeQueue:
         back = next(event for step in steps for event in step.of(Resume))
         assert (back.id, back.own_hits, back.shared_hits) == ("B", 20, 0)  # A took the sixth
 
-    @pytest.mark.xfail(reason="every block of the lost table counts as filled by its holder")
     def test_what_a_victim_had_from_others_stays_shared(self, drive: Any) -> None:
         run = drive()
         run.add("A", [(700, 8), (1, 7)], out=12)

@@ -30,13 +30,18 @@ class Found(NamedTuple):
 
 
 class KVCacheManager:
-    """The allocator. A refusal is a Denial and changes nothing; None means it was done."""
+    """The allocator. A refusal is a Denial and changes nothing; None means it was done.
+
+    ``filled_by``: who gave a block the hash it carries, kept to tell own prefix hits from shared
+    ones; of a block without a hash it says nothing.
+    """
 
     def __init__(self, config: Config, log: Log) -> None:
         self.config = config
         self.block_size = config.block_size
         self.log = log
         self.pool = BlockPool(config.num_gpu_blocks)
+        self.filled_by: dict[int, RequestState] = {}
 
     def get_computed_blocks(self, r: RequestState) -> list[int]:
         """Cached blocks that hold the longest known prefix of ``r``.
@@ -53,6 +58,10 @@ class KVCacheManager:
             hits.append(block)
         return hits
 
+    def own(self, r: RequestState, hits: Sequence[int]) -> int:
+        """How many of these hit blocks ``r`` itself had filled, before it was preempted."""
+        return sum(self.filled_by[block] is r for block in hits)
+
     def grow(
         self, r: RequestState, num_new_tokens: int, headroom: Callable[[RequestState], int]
     ) -> Denial | None:
@@ -66,7 +75,7 @@ class KVCacheManager:
             if need + keep > free:
                 return Denial(r.id, BLOCK, need, headroom=keep, free=free, have=held)
             self._append(r, (), need)
-        if end // size > r.num_cached_blocks:
+        if r.chain is not None and end // size > r.num_cached_blocks:
             self.cache_full_blocks(r, end)
         return None
 
@@ -172,5 +181,6 @@ class KVCacheManager:
         blocks = r.block_table[r.num_cached_blocks : full]
         for block, block_hash in zip(blocks, r.block_hashes[r.num_cached_blocks :], strict=False):
             self.pool.register(block, block_hash)
+            self.filled_by[block] = r
         r.num_cached_blocks = full
         self.log.add(Cache(r.id, tuple(blocks)))

@@ -162,7 +162,7 @@ class Scheduler:
 
     def _running_pass(self, step: Step) -> None:
         """Phase 1: each running request grows, evicting others until it can (:505-700)."""
-        running = self.running
+        running, grow, headroom = self.running, self.kv.grow, self.headroom
         i = 0
         while i < len(running) and step.tokens > 0:
             r = running[i]
@@ -170,7 +170,7 @@ class Scheduler:
             if tokens == 0:
                 i += 1
                 continue
-            while (denial := self.kv.grow(r, tokens, self.headroom)) is not None:
+            while (denial := grow(r, tokens, headroom)) is not None:
                 position = self.victim()
                 victim = running.pop(position)
                 if position < i:
@@ -209,22 +209,23 @@ class Scheduler:
         """Append what was sampled, in scheduling order; whoever ends gives blocks back at once."""
         self.log.phase = Phase.UPDATE
         lost, errors = self._lose(plan, result) if result.invalid_blocks else ([], [])
+        requests, sampled = self.requests, result.tokens
         delivered = 0
         stopped = False
         for request_id in plan.sampling or ():
-            r = self.requests.get(request_id)
+            r = requests.get(request_id)
             if r is None or r.status is not RUNNING or r in lost:
                 if r is not None and r.status is PREEMPTED:  # a reset since schedule()
                     self.log.add(Deliver(r.id, 0))
                 continue
             status = None
-            for token in result.tokens[request_id]:
+            for token in sampled[request_id]:
                 r.append(token)
                 delivered += 1
                 status = check_stop(r)
                 if status is not None:
                     break
-            if r.grammar and not self.world.accepts(r.id, result.tokens[request_id]):
+            if r.grammar and not self.world.accepts(r.id, sampled[request_id]):
                 status = ERROR
             if status is not None:
                 self._stop(r, status)
@@ -330,7 +331,6 @@ class Scheduler:
         refunded = step.take_back(v) if step is not None else 0
         lost = v.num_computed_tokens
         free_before = len(self.kv.pool.free)
-        v.former_blocks = v.block_table
         self.kv.free(v)
         self.loads.inflight.pop(v.id, None)
         v.num_computed_tokens = 0
@@ -366,7 +366,7 @@ class Scheduler:
         """Move an admitted request to ``running``; its blocks are already its own."""
         size = self.config.block_size
         hits = found.hits
-        own = sum(1 for mine, hit in zip(r.former_blocks, hits, strict=False) if mine == hit)
+        own = self.kv.own(r, hits)
         kind, ids = (
             (Resume, step.plan.resumed) if r.status is PREEMPTED else (Admit, step.plan.admitted)
         )
@@ -484,10 +484,9 @@ class Scheduler:
 
     def _rows(self, plan: Plan) -> list[Row]:
         """Who is gone, by an abort while the step was on the device, has no row any more."""
-        rows = []
-        for request_id, tokens in plan.scheduled.items():
-            r = self.requests.get(request_id)
-            if r is None:
-                continue
-            rows.append(Row(request_id, r.num_computed_tokens - tokens, tokens, r.block_table))
-        return rows
+        find = self.requests.get
+        return [
+            Row(request_id, r.num_computed_tokens - tokens, tokens, r.block_table)
+            for request_id, tokens in plan.scheduled.items()
+            if (r := find(request_id)) is not None
+        ]

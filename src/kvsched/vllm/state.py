@@ -19,8 +19,7 @@ class RequestState(Ranked):
     ``num_computed_tokens`` those whose KV is or is being written, ``longest`` the ``num_tokens``
     at which it ends by length (max_tokens or max_model_len), ``block_hashes`` one name per full
     block of tokens, ``num_cached_blocks`` how many leading blocks of the table carry theirs.
-    ``inbox`` is a session's queued chunks, None among them for its close. ``former_blocks`` is
-    the table lost at the last preemption, kept to tell own prefix hits from shared ones.
+    ``inbox`` is a session's queued chunks, None among them for its close.
     """
 
     __slots__ = (
@@ -28,7 +27,6 @@ class RequestState(Ranked):
         "block_size",
         "block_table",
         "chain",
-        "former_blocks",
         "grammar",
         "inbox",
         "longest",
@@ -66,7 +64,6 @@ class RequestState(Ranked):
         self.block_size = config.block_size
         self.block_table: list[int] = []
         self.num_cached_blocks = 0
-        self.former_blocks: list[int] = []
         self.chain = chain
         self.block_hashes: list[int] = []
         self.hash_full_blocks()
@@ -125,9 +122,9 @@ class RequestState(Ranked):
 
     def hash_full_blocks(self) -> None:
         """Extend ``block_hashes`` to every full block of tokens (none with caching off)."""
-        self._fold()
         if self.chain is None:
             return
+        self._fold()
         size = self.block_size
         parent = self.block_hashes[-1] if self.block_hashes else 0
         for k in range(len(self.block_hashes), self.num_tokens // size):

@@ -129,7 +129,7 @@ def state(scheduler: Scheduler) -> dict[str, Any]:
     pool = scheduler.kv.pool
     fields = [
         "status", "num_tokens", "num_computed_tokens", "num_cached_blocks", "num_preemptions",
-        "block_table", "block_hashes", "former_blocks", "stop_reason",
+        "block_table", "block_hashes", "stop_reason",
     ]  # fmt: skip
     for r in scheduler.requests.values():
         r.truncate(r.num_tokens)
@@ -138,6 +138,11 @@ def state(scheduler: Scheduler) -> dict[str, Any]:
         "ref_cnt": pool.ref_cnt,
         "block_hash": pool.block_hash,
         "cached": {name: list(blocks) for name, blocks in pool.cached.items()},
+        "filled_by": {
+            block: r.id
+            for block, r in scheduler.kv.filled_by.items()
+            if pool.block_hash[block] is not None
+        },
         "queues": [[r.id for r in q] for q in (scheduler.waiting, scheduler.skipped)],
         "running": [r.id for r in scheduler.running],
         "standing": scheduler.standing,

@@ -198,10 +198,13 @@ class Scheduler:
                     self._set_aside(queue, held)
                     continue
                 denial = self._admit(r, found, step, held)
-            if denial is not None:
-                step.plan.denials.append(denial)
-                break  # head of line (:1047): nobody behind is tried
-            queue.pop()
+            if denial is None:
+                queue.pop()
+                continue
+            step.plan.denials.append(denial)
+            if not self.passes_over(denial):
+                break
+            self._set_aside(queue, held)
         for r in held:
             self.skipped.requeue(r)
 
@@ -320,21 +323,29 @@ class Scheduler:
             range(len(running)), key=lambda i: (running[i].priority, running[i].arrival_time)
         )
 
+    def passes_over(self, denial: Denial) -> bool:
+        """Is the next one tried after a refusal? No: ``break``, the head of line holds (:1047)."""
+        return False
+
     def may_admit(self, step: Step) -> bool:
         """Nobody is admitted in a step that preempted, or while paused (:748)."""
         return not step.plan.victims and self.paused == "none"
 
+    def on_preempt(self, v: RequestState) -> None:
+        """What becomes of a victim's progress: nothing is kept, all is recomputed (:1356)."""
+        v.num_computed_tokens = 0
+
     # -- what a decision does ---------------------------------------------------------------
 
     def preempt(self, v: RequestState, denial: Denial | None, step: Step | None = None) -> None:
-        """Blocks back, progress to zero, to the front of ``waiting``: recompute (:1349)."""
+        """Blocks back, progress given up, to the front of ``waiting`` (:1349)."""
         refunded = step.take_back(v) if step is not None else 0
         lost = v.num_computed_tokens
         free_before = len(self.kv.pool.free)
+        v.num_preemptions += 1
+        self.on_preempt(v)
         self.kv.free(v)
         self.loads.inflight.pop(v.id, None)
-        v.num_computed_tokens = 0
-        v.num_preemptions += 1
         v.move_to(PREEMPTED)
         self.waiting.requeue(v)
         if step is not None:
@@ -447,8 +458,8 @@ class Scheduler:
             self.finish(r, ERROR)
 
     def _log_denial(self, step: Step) -> None:
-        """Write the head's denial when it is new or a number in it changed."""
-        denial = step.plan.denials[-1] if step.plan.denials else None
+        """Write the first denial of the step when it is new or a number in it changed."""
+        denial = step.plan.denials[0] if step.plan.denials else None
         if denial == self.standing:
             return
         if denial is not None:

@@ -1,5 +1,17 @@
 """Policies that no engine has: each overrides one decision of a twin."""
 
+from kvsched.whatif.admit_after_preempting import AdmitAfterPreempting
+from kvsched.whatif.boost import BoundedBoost
+from kvsched.whatif.passing_over import PassingOver
+from kvsched.whatif.swap import Host, Swap, SwapClock
 from kvsched.whatif.tax_running import TaxRunning
 
-__all__ = ["TaxRunning"]
+__all__ = [
+    "AdmitAfterPreempting",
+    "BoundedBoost",
+    "Host",
+    "PassingOver",
+    "Swap",
+    "SwapClock",
+    "TaxRunning",
+]

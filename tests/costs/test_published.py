@@ -168,3 +168,14 @@ def test_step_costs_lie_near_the_published_times(profile: profiles.Profile) -> N
     context = 64 * 4096 * step.decode_ns_per_context_token.value
     decode_ms = (step.base_ns.value + context) / 1e6
     assert decode_ms == pytest.approx(profile.decode[0].ms.value, rel=0.031)
+
+
+def test_case_39_one_gib_in_one_piece_or_many() -> None:
+    """The sizes of vllm PR 12, at the rates read off the plots."""
+    size = carried.SWAP_BYTES
+    assert size == 512 * 2 * MiB == 16_384 * 64 * KiB
+    pieces = {f: copy_seconds(OUT.link, size, f) for f in (size, 2 * MiB, 64 * KiB)}
+    assert pieces[2 * MiB] == pytest.approx(size / 46.2e9)
+    assert pieces[64 * KiB] == pytest.approx(size / 15.3e9)
+    assert pieces[size] == pytest.approx(size / 50.7e9)
+    assert pieces[64 * KiB] > 3 * pieces[2 * MiB] > 3 * pieces[size]

@@ -14,6 +14,5 @@ class PassingOver(Scheduler):
     """vLLM's scheduler, except for ``continue`` where it has ``break``."""
 
     def passes_over(self, denial: Denial) -> bool:
-        """Yes if blocks are lacking: a smaller request may need fewer. Tokens and slots are gone
-        for everybody."""
+        """Yes if blocks are lacking: the next may need fewer. Tokens and slots nobody has."""
         return denial.of_allocator

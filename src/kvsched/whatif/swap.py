@@ -82,7 +82,7 @@ class SwapClock:
 
     Copies go in fragments of ``fragment`` bytes over ``out`` and ``back``. ``overlap``: ``none``,
     every copy is waited for; ``out``, copies to the host run beside the pass, as if the blocks had
-    been staged elsewhere first; ``both``, all do, and a step lasts as long as the longer of the two.
+    been staged elsewhere first; ``both``, all do, and a step lasts as long as the longer of them.
     """
 
     clock: CostClock

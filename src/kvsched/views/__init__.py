@@ -17,6 +17,7 @@ from kvsched.views.view import Data, Selection, Table, View
 __all__ = ["VIEWS", "Data", "Selection", "Table", "View", "find", "line", "parity", "reply"]
 
 VIEWS: Mapping[str, str] = {
+    "admission": "kvsched.views.admission",
     "preemption": "kvsched.views.preemption",
     "states": "kvsched.views.states",
     "storm": "kvsched.views.storm",

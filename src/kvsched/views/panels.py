@@ -76,7 +76,7 @@ def _denied(record: StepRecord, denial: Denial, config: dict[str, Any]) -> list[
     binding = order.index(BLOCK if denial.test == RESERVED else denial.test)
     states = [PASSES] * binding + [BINDS] + [UNREACHED] * (4 - binding)
     cached, free = denial.cached, denial.free
-    whole = max(0, _whole(record, denial.id, config) - denial.have)
+    whole = max(0, _whole(record, denial.id, config) - denial.have) if binding > 1 else 0
     if denial.test == WATERMARK and denial.need == whole and config["scheduler_reserve_full_isl"]:
         states[3] = UNREACHED
     need = denial.need if binding > 2 else 0

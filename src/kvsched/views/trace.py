@@ -53,8 +53,8 @@ def encode(log: Log) -> dict[str, Any]:
         "events": events,
         "phases": list(SHOWN),
         "lanes": {request_id: lane.encoded() for request_id, lane in told.lanes.items()},
-        "says": _changes(told.says),
-        "panels": _changes(told.panels),
+        "says": changes(told.says),
+        "panels": changes(told.panels),
         "denied": told.denied,
         "stops": told.stops,
     }
@@ -111,7 +111,7 @@ def _kept(log: Log) -> Iterator[Moment]:
     yield from still[:_AFTERWARDS]
 
 
-def _changes(values: Sequence[Any]) -> list[Any]:
+def changes(values: Sequence[Any]) -> list[Any]:
     """The values, with None for each that equals the one before."""
     before = [None, *values]
     return [None if one == last else one for one, last in zip(values, before, strict=False)]

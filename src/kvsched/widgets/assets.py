@@ -22,7 +22,7 @@ PLAYER = (
 )  # fmt: skip
 SHARED = (
     "dom", "asking", "controls", "stepper", "states", "tour", "picks",
-    *(f"player/{part}" for part in PLAYER), "frame",
+    *(f"player/{part}" for part in PLAYER), "admission", "frame",
 )  # fmt: skip
 """The parts that run in every home, each after those it imports."""
 PAGE = ("predict", "address", "runtime", "page")

@@ -1,5 +1,6 @@
 // The frame around every view, in a kernel's front end and on a page: controls, sentence, the
 // renderer's picture, and the line that says how Python is doing.
+import { admission } from "./admission.mjs";
 import { asking } from "./asking.mjs";
 import { controls } from "./controls.mjs";
 import { el, parsed } from "./dom.mjs";
@@ -19,7 +20,7 @@ import { tour } from "./tour.mjs";
    update()    show the present data and selection
    key(event)  a key pressed inside the widget and outside its fields; true if it was used
    end()       stop timers */
-const RENDERERS = { picks, player, states, tour };
+const RENDERERS = { admission, picks, player, states, tour };
 const PATIENCE_MS = 400;
 
 export function render({ model, el: root }) {

@@ -9,56 +9,39 @@ from typing import Any
 
 import pytest
 
-from kvsched import invariants
+from kvsched import cases, invariants
 from kvsched.contract import WHOLE_SEQUENCE, Denial, Plan
 from kvsched.engine import Engine, run
-from kvsched.log import Admit, Deny, Finish, Level, Log, Preempt, Refuse, Resume
+from kvsched.log import Admit, Deny, Finish, Log, Preempt, Refuse, Resume
 from kvsched.request import Request
-from kvsched.steps import rebuild
 from kvsched.vllm import Config, Scheduler
 from kvsched.workload import Arrival, Cancel, Door, WorkloadEvent
 
 
 class TestCase4:
-    """vllm PR 28018, and case 6, PR 37307: a fifth 100k prompt beside four that hold 90 %.
+    """Cases 4 and 6: without the whole-sequence gate a fifth long prompt comes in too early.
 
-    Without the whole-sequence gate it is admitted by its first chunk, cannot finish its prefill,
-    is thrown out, and is admitted again.
+    Its first chunk fits, its prefill does not, it is thrown out, and its first chunk fits again.
     """
 
-    def log(self, *, gate: bool, caching: bool) -> Log:
-        log = Log(Level.METRICS)
-        config = Config(
-            27_801,
-            max_model_len=131_072,
-            enable_prefix_caching=caching,
-            scheduler_reserve_full_isl=gate,
-        )
-        arrivals = [
-            Arrival(60 * (i == 4), Request(f"r{i}", ((1_000_000 * i, 100_000),), 1000))
-            for i in range(5)
-        ]
-        assert run(Scheduler(config, log), arrivals, log).verdict == "all_done"
-        return log
-
     def test_case_4_gate_and_cache_off_it_is_thrown_out_again_and_again(self) -> None:
-        log = self.log(gate=False, caching=False)
+        log, outcome = cases.fifth_prompt(gate=False, caching=False).run()
         victims = Counter(entry.event.id for entry in log.of(Preempt))
-        assert set(victims) == {"r4"}
-        assert victims["r4"] >= 100
+        assert outcome.verdict == "all_done"
+        assert set(victims) == {"E"}
+        assert victims["E"] >= 100
 
     @pytest.mark.parametrize("caching", [True, False])
     def test_case_6_with_the_gate_on_it_waits(self, caching: bool) -> None:
-        log = self.log(gate=True, caching=caching)
+        log, _ = cases.fifth_prompt(gate=True, caching=caching).run()
         assert not log.of(Preempt)
         admitted = {entry.event.id: entry.step for entry in log.of(Admit)}
-        first_finish = log.of(Finish)[0].step
-        assert admitted["r4"] == first_finish + 1
+        assert admitted["E"] == log.of(Finish)[0].step + 1
 
     def test_case_6_gate_off_and_cache_on_it_is_thrown_out_once_and_stalls(self) -> None:
-        log = self.log(gate=False, caching=True)
+        log, _ = cases.fifth_prompt(gate=False, caching=True).run()
         ((out,), (back,)) = log.of(Preempt), log.of(Resume)
-        assert out.event.id == back.event.id == "r4"
+        assert out.event.id == back.event.id == "E"
         assert back.step == log.of(Finish)[0].step + 1
 
 
@@ -91,35 +74,31 @@ class TestCase7:
 
 
 class TestCase11:
-    """tenstorrent/tt-xla PR 5874: 32 requests of at most 128 tokens, two sizes of pool."""
+    """32 requests of at most 128 tokens, in two sizes of pool."""
 
     @pytest.mark.parametrize(("blocks", "preempts"), [(136, True), (779, False)])
     def test_case_11_a_pool_below_their_sum_preempts(self, blocks: int, preempts: bool) -> None:
-        log = Log()
-        config = Config(blocks, max_num_seqs=32, max_model_len=128)
-        arrivals = [Arrival(0, Request(f"r{i}", ((1000 * i, 64),), 64)) for i in range(32)]
-        assert run(Scheduler(config, log), arrivals, log).verdict == "all_done"
+        log, outcome = cases.small_pool(blocks).run()
+        assert outcome.verdict == "all_done"
         assert bool(log.of(Preempt)) is preempts
 
 
 class TestCase12:
-    """GLM-5.3-Flash-EXL3 issue 43: four slots, two running, one waiting for capacity."""
+    """Four slots, two running, one waiting for capacity."""
 
     def test_case_12_blocks_bind_while_slots_are_free(self) -> None:
-        log = Log()
-        config = Config(1_526_178 // 16 + 1, max_num_seqs=4, max_model_len=1_000_000)
-        arrivals = [
-            Arrival(0, Request(f"r{i}", ((2_000_000 * i, 600_000),), 100)) for i in range(3)
-        ]
-        assert run(Scheduler(config, log), arrivals, log).verdict == "all_done"
-        refused = [s for s in rebuild(log) if s.denial and s.denial.test == WHOLE_SEQUENCE]
+        case = cases.free_slots()
+        log, _ = case.run()
+        refused = [e for e in log.of(Deny) if e.event.denial.test == WHOLE_SEQUENCE]
+        admitted = {entry.event.id: entry.step for entry in log.of(Admit)}
+        finished = {entry.event.id: entry.step for entry in log.of(Finish)}
         assert refused
-        for step in refused:
-            assert step.denial is not None
-            assert step.denial.id == "r2"
-            assert step.denial.asked > step.denial.limit
-            assert step.running == ["r0", "r1"]
-            assert len(step.running) < config.max_num_seqs
+        for entry in refused:
+            denial = entry.event.denial
+            running = [i for i in admitted if admitted[i] <= entry.step <= finished[i]]
+            assert denial.id == "r02"
+            assert denial.asked > denial.limit
+            assert len(running) == 2 < case.config.max_num_seqs
 
 
 class TestCase33:

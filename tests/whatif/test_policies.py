@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from kvsched import invariants
+from kvsched import cases, invariants
 from kvsched.engine import run
 from kvsched.log import Admit, Log, Preempt, Resume
 from kvsched.request import Request
@@ -34,63 +34,33 @@ def step_of(log: Log, request_id: str) -> int:
 
 
 class TestCase3:
-    """vllm issue 255: why is a running request allowed into the head-room?"""
+    """Why is a running request allowed into the head-room?"""
 
     @pytest.mark.parametrize("watermark", [0.02, 0.05, 0.1])
     @pytest.mark.parametrize("caching", [True, False])
     def test_case_3_taxing_running_requests_too_preempts_more(
         self, watermark: float, caching: bool
     ) -> None:
-        rng = Random(0)
-        arrivals = [
-            Arrival(
-                3 * i,
-                Request(f"r{i:02}", ((10_000 * i, rng.randint(100, 400)),), rng.randint(100, 300)),
-            )
-            for i in range(40)
-        ]
-        config = Config(
-            201,
-            max_num_batched_tokens=512,
-            max_model_len=1024,
-            watermark=watermark,
-            enable_prefix_caching=caching,
-        )
-        admissions_only, both = (log_of(kind, config, arrivals) for kind in (Scheduler, TaxRunning))
+        case = cases.growing_into_the_watermark(watermark, caching=caching)
+        (admissions_only, _), (both, _) = case.run(), case.run(TaxRunning)
         assert len(both.of(Preempt)) > len(admissions_only.of(Preempt)) > 0
         assert len(both.times) > len(admissions_only.times)
 
 
 class TestCase9:
-    """vllm issue 31731: small requests wait behind a large one that does not fit."""
-
-    CONFIG = Config(201, max_num_batched_tokens=4096)
-
-    def arrivals(self, small: int) -> list[Arrival]:
-        """A pool that is never empty, a large request, then small ones in a steady stream."""
-        here = [Arrival(0, Request(f"first{i}", ((10**6 * i, 100),), 50)) for i in (1, 2)]
-        stream = [
-            Arrival(2 + 10 * i, Request(f"small{i}", ((10_000 * (i + 1), 100),), 50))
-            for i in range(small)
-        ]
-        return [*here, Arrival(1, Request("large", ((0, 3000),), 20)), *stream]
+    """Small requests wait behind a large one that does not fit."""
 
     def test_case_9_the_small_ones_come_in_at_once(self) -> None:
-        behind, past = (
-            log_of(kind, self.CONFIG, self.arrivals(10)) for kind in (Scheduler, PassingOver)
-        )
-        assert step_of(behind, "small0") == step_of(behind, "large") == 50
-        assert [step_of(past, f"small{i}") for i in range(10)] == [2 + 10 * i for i in range(10)]
+        case = cases.stream_behind_a_large_one(10)
+        (behind, _), (past, _) = case.run(), case.run(PassingOver)
+        assert step_of(behind, "small 0") == step_of(behind, "large") == 50
+        assert [step_of(past, f"small {i}") for i in range(10)] == [2 + 10 * i for i in range(10)]
+        assert invariants.waiting_never_preempts(past) is None
 
-    def test_case_9_and_the_large_one_waits_as_long_as_they_keep_coming(self) -> None:
-        for small in (10, 20, 40):
-            log = log_of(PassingOver, self.CONFIG, self.arrivals(small))
-            last_admitted = 2 + 10 * (small - 1)
-            assert step_of(log, "large") == last_admitted + 40
-
-    def test_case_9_invariants_hold(self) -> None:
-        log = log_of(PassingOver, self.CONFIG, self.arrivals(10))
-        assert invariants.waiting_never_preempts(log) is None
+    @pytest.mark.parametrize("small", [10, 20, 40])
+    def test_case_9_and_the_large_one_waits_as_long_as_they_keep_coming(self, small: int) -> None:
+        log, _ = cases.stream_behind_a_large_one(small).run(PassingOver)
+        assert step_of(log, "large") == step_of(log, f"small {small - 1}") + 40
 
 
 class TestCase13:

@@ -6,7 +6,7 @@ default. No two requests of a case share a token.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import NamedTuple
 
@@ -15,21 +15,21 @@ from kvsched.engine import Outcome, run
 from kvsched.log import Log
 from kvsched.request import Request
 from kvsched.vllm import Config, Scheduler
-from kvsched.workload import Arrival
+from kvsched.workload import Arrival, Exactly, Traffic, WorkloadEvent, poisson
 
 
 class Case(NamedTuple):
     """A configuration and who arrives when."""
 
     config: Config
-    arrivals: tuple[Arrival, ...]
+    arrivals: tuple[WorkloadEvent, ...]
 
     def run(
-        self, kind: type[Scheduler] = Scheduler, clock: Clock | None = None
+        self, make: Callable[[Config, Log], Scheduler] = Scheduler, clock: Clock | None = None
     ) -> tuple[Log, Outcome]:
         """The case with this scheduler: everything that happened, and how it ended."""
         log = Log()
-        return log, run(kind(self.config, log), self.arrivals, log, clock)
+        return log, run(make(self.config, log), self.arrivals, log, clock)
 
 
 def growing_into_the_watermark(watermark: float, *, caching: bool) -> Case:
@@ -46,10 +46,10 @@ def growing_into_the_watermark(watermark: float, *, caching: bool) -> Case:
     return Case(config, _apart(3, sizes))
 
 
-def fifth_prompt(*, gate: bool, caching: bool) -> Case:
+def fifth_prompt(*, gate: bool, caching: bool, at: int = 60) -> Case:
     """Cases 4 and 6, vllm pull requests 28018 and 37307: 100,000 tokens beside four that hold 90 %.
 
-    Chosen: the pool, the budget, and step 60 for the fifth.
+    Chosen: the pool, the budget, and when the fifth arrives: in ticks, at step 60.
     """
     config = Config(
         27_801,
@@ -58,7 +58,7 @@ def fifth_prompt(*, gate: bool, caching: bool) -> Case:
         enable_prefix_caching=caching,
         scheduler_reserve_full_isl=gate,
     )
-    fifth = Arrival(60, _request("E", 4, 100_000, 1000))
+    fifth = Arrival(at, _request("E", 4, 100_000, 1000))
     four = (Arrival(0, _request(name, i, 100_000, 1000)) for i, name in enumerate("ABCD"))
     return Case(config, (*four, fifth))
 
@@ -85,6 +85,24 @@ def stream_behind_a_large_one(small: int) -> Case:
     large = Arrival(1, _request("large", 2, 3000, 20))
     stream = (Arrival(2 + 10 * i, _request(f"small {i}", 3 + i, 100, 50)) for i in range(small))
     return Case(config, (*here, large, *stream))
+
+
+def under_pressure(*, caching: bool) -> Case:
+    """Not a report: 60 requests of 6,000 + 1,000 tokens at two a second, gate off, time in ns.
+
+    Their prompts need twice the pool. With the gate off and the cache on or off they are thrown
+    out often enough to compare the ways back.
+    """
+    rng = Random(0)
+    config = Config(
+        11_698,
+        max_num_seqs=128,
+        max_num_batched_tokens=2048,
+        enable_prefix_caching=caching,
+        scheduler_reserve_full_isl=False,
+    )
+    script = Traffic(Exactly(6000), Exactly(1000)).draw(60, rng)
+    return Case(config, tuple(script.at(poisson(2.0, 60, rng))))
 
 
 def _apart(steps: int, sizes: Iterable[tuple[int, int]]) -> tuple[Arrival, ...]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from random import Random
+from functools import partial
 
 import pytest
 
-from kvsched import profiles
+from kvsched import cases, profiles
 from kvsched.clock import CostClock
 from kvsched.contract import Match, Plan
 from kvsched.costs import Smooth
 from kvsched.costs.units import GB, KiB, MiB
 from kvsched.engine import run
 from kvsched.errors import InputError
-from kvsched.log import Level, Load, Log, Preempt, Resume
+from kvsched.log import Load, Log, Preempt, Resume
 from kvsched.metrics import Metrics, measure
 from kvsched.request import Request
-from kvsched.vllm import Config, Scheduler
+from kvsched.vllm import Config
 from kvsched.whatif import Host, Swap, SwapClock
-from kvsched.workload import Arrival, Exactly, Traffic, poisson
+from kvsched.workload import Arrival
 
 H100 = profiles.load("h100-sxm")
 OUT, BACK = H100.copy("dma", "d2h").link, H100.copy("dma", "h2d").link
@@ -114,23 +114,13 @@ class TestWhatItCosts:
 
 
 def under_load(fragment: int | None, caching: bool) -> Metrics:
-    """60 requests of 6,000 + 1,000 tokens at two a second, gate off; recompute if no fragment."""
-    rng = Random(0)
-    script = Traffic(Exactly(6000), Exactly(1000)).draw(60, rng)
-    config = Config(
-        11_698,
-        max_num_seqs=128,
-        max_num_batched_tokens=2048,
-        enable_prefix_caching=caching,
-        scheduler_reserve_full_isl=False,
-    )
-    log, clock, host = Log(Level.METRICS), CostClock(H100), Host(1_000_000)
+    """Recompute, or swap in fragments of this size."""
+    case, clock = cases.under_pressure(caching=caching), CostClock(H100)
     if fragment is None:
-        run(Scheduler(config, log), script.at(poisson(2.0, 60, rng)), log, clock)
-    else:
-        timed = SwapClock(clock, host, OUT, BACK, fragment)
-        run(Swap(config, log, host), script.at(poisson(2.0, 60, rng)), log, timed)
-    return measure(log)
+        return measure(case.run(clock=clock)[0])
+    host = Host(1_000_000)
+    timed = SwapClock(clock, host, OUT, BACK, fragment)
+    return measure(case.run(partial(Swap, host=host), timed)[0])
 
 
 class TestAgainstRecomputation:

@@ -18,6 +18,7 @@ __all__ = ["VIEWS", "Data", "Selection", "Table", "View", "find", "line", "parit
 
 VIEWS: Mapping[str, str] = {
     "admission": "kvsched.views.admission",
+    "crossover": "kvsched.views.crossover",
     "preemption": "kvsched.views.preemption",
     "states": "kvsched.views.states",
     "storm": "kvsched.views.storm",

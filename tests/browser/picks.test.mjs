@@ -1,4 +1,4 @@
-// The figures with runs to pick from, on their chapters' pages: the storm and the watermark.
+// The figures with runs to pick from, on their chapters' pages.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -10,6 +10,7 @@ const PATIENCE = { timeout: 120_000 };
 const FIGURES = [
   { view: "storm", path: "book/00_intro.html", first: 3, turn: { input: "slots", key: "ArrowLeft", params: { slots: 124 } } },
   { view: "watermark", path: "book/03_watermark.html", first: 0, turn: { input: "clients", key: "ArrowLeft", params: { clients: 28 } } },
+  { view: "crossover", path: "book/06_swap_or_recompute.html", first: 9, turn: { input: "rate", key: "ArrowRight", params: { rate: 41000 } } },
 ];
 const HOMES = [
   ["light", { colorScheme: "light" }], ["dark", { colorScheme: "dark" }],

@@ -125,7 +125,11 @@ def _bars(data: Data, row: int, current: bool) -> str:
         text("recompute", left - 6, second + 13, text_anchor="end"),
     ]  # fmt: skip
     return element(
-        "g", *shapes, class_=f"kv-layer{' is-current' if current else ''}", data_pick=row
+        "g",
+        *shapes,
+        class_=f"kv-layer{' is-current' if current else ''}",
+        display="inline" if current else "none",
+        data_pick=row,
     )
 
 

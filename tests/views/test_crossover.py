@@ -33,7 +33,7 @@ def test_the_published_points_give_the_published_thresholds() -> None:
     assert shown["64 KiB"] == "145 0.28"
     assert shown["2 MiB"] == "46 0.77"
     assert data["says"][3].endswith("recomputing wins even if nothing survives.")
-    assert data["says"][9].endswith("recomputing wins if more than 77 % survives.")
+    assert data["says"][9].endswith("recomputing wins if more than 77\N{NO-BREAK SPACE}% survives.")
 
 
 def test_a_faster_device_and_a_hidden_copy_move_the_border_opposite_ways() -> None:

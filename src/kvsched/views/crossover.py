@@ -67,7 +67,7 @@ def compute(rate: int, link: str, copies: str) -> Data:
             "Above the heavy line recomputing is sooner, below it swapping. Thin lines: the same "
             "border at other prefill rates, in thousands of tokens a second; dotted: with the "
             f"smooth law in place of the points. {_link(link)} Below: both times at the fragment "
-            "picked; the dark part of recompute takes as long as the swap."
+            "picked; the solid part of recompute takes as long as the swap."
         ),
         "alt": (
             "A map of fragment size against the share of the prompt that survives; the border "
@@ -113,7 +113,7 @@ def _if(threshold: float) -> str:
     """The condition under which recomputing wins."""
     if threshold == 0:
         return "even if nothing survives"
-    return f"if more than {100 * threshold:.0f} % survives"
+    return f"if more than {100 * threshold:.0f}\N{NO-BREAK SPACE}% survives"
 
 
 def _link(link: str) -> str:

@@ -260,7 +260,7 @@ class Scheduler:
         return tokens
 
     def no_room(self, r: RequestState, step: Step) -> Denial | None:
-        """The budget that ends admission: tokens, or slots with paused sessions counted (:751)."""
+        """The budget that ends admission: tokens (:751), or slots, paused sessions too (:756)."""
         if step.tokens <= 0:
             return Denial(r.id, TOKEN, 1, free=step.tokens)
         taken = len(self.running) + self.sessions.paused

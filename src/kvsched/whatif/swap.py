@@ -2,7 +2,8 @@
 
 **Not vLLM V1**, whose only way back is to compute: ``swap_space`` had no effect in V1 and is gone
 since 0.18.0. V0 had this way beside recomputation. Here a victim's copy waits in a host pool; when
-it is admitted again, the rest of what the prefix cache did not keep is copied back.
+it is admitted again, what the prefix cache did not keep is copied back. In the log a preemption
+still counts the victim's tokens as lost: the device has lost them.
 """
 
 from __future__ import annotations

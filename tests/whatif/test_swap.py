@@ -81,10 +81,10 @@ class TestWhatItCosts:
 
     def clock(self, overlap: str, tokens_out: int = 1024, tokens_back: int = 1024) -> SwapClock:
         host = Host(10_000)
-        host.store("A", tokens_out)
         host.store("B", tokens_back)
+        host.moved()
+        host.store("A", tokens_out)
         host.load("B", tokens_back, asynchronous=False, blocks=[])
-        host._out.pop()  # B came back, it did not go out
         rate = 128 * MiB / 1e-3
         return SwapClock(Fixed(H100), host, Smooth(rate), Smooth(rate / 2), 2 * MiB, overlap)
 

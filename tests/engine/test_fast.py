@@ -15,7 +15,7 @@ from kvsched.clock import Clock, CostClock, Ticks
 from kvsched.contract import Close, NextChunk, Pause, Reset
 from kvsched.engine import FastEngine, Outcome, ScriptedExecutor, run, run_fast
 from kvsched.engine.loop import drive
-from kvsched.log import Level, Log, Preempt
+from kvsched.log import Admit, Level, Log, Preempt
 from kvsched.request import EOS, Request, Stop
 from kvsched.vllm import Config, Scheduler
 from kvsched.whatif.tax_running import TaxRunning
@@ -227,18 +227,21 @@ class TestTheSameRun:
         case = Case(Config(120), tuple(events), 0, False, {}, {}, None)
         same(play(case, run), play(case, run_fast))
 
-    def test_a_head_that_would_find_what_a_twin_writes(self) -> None:
-        """The twin's blocks are the head's hits, so its denial may end without a finish."""
-        twin = ((500, 24),)
+    @pytest.mark.parametrize("gate", [True, False])
+    def test_a_head_that_finds_what_another_writes(self, gate: bool) -> None:
+        """Its prompt goes on as the running request's output does: no finish, and yet a hit."""
         events = [
-            Arrival(0, Request("a", twin, 40)),
-            Arrival(0, Request("b", twin, 40)),
-            Arrival(0, Request("c", ((9_000, 20),), 40)),
+            Arrival(0, Request("a", ((500, 24),), 40)),
+            Arrival(5, Request("c", ((500, 24), (1_000_000, 28)), 10)),
         ]
-        for blocks in range(12, 40):
-            config = Config(blocks, 4, max_num_seqs=4, max_num_batched_tokens=64)
-            case = Case(config, tuple(events), 0, False, {}, {}, 300)
-            same(play(case, run), play(case, run_fast))
+        admitted = set()
+        for blocks in range(12, 30):
+            config = Config(blocks, 4, max_num_batched_tokens=256, scheduler_reserve_full_isl=gate)
+            case = Case(config, tuple(events), 0, False, {}, {}, 60)
+            plain = play(case, run)
+            same(plain, play(case, run_fast))
+            admitted.update(entry.step for entry in plain.log.of(Admit) if entry.event.id == "c")
+        assert any(5 < step < 39 for step in admitted), "refused at first, in before a's end"
 
 
 class TestHowMuchIsSkipped:

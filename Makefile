@@ -26,7 +26,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup runtime test lint types unit conform nbval book serve lab notebooks browser format lock clean distclean
+.PHONY: help setup runtime test lint types unit conform nbval cases book serve lab notebooks browser format lock clean distclean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -85,7 +85,10 @@ conform: setup  ## Replay the recordings of the real engines
 
 nbval: setup  ## Compare every stored notebook output with a fresh run
 	$(call step,strict nbval,$(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
-	  --nbval-sanitize-with tests/nbval.cfg $(NOTEBOOK_FOLDERS))
+	  --nbval-sanitize-with tests/nbval.cfg --ignore labs/starters $(NOTEBOOK_FOLDERS))
+
+cases: setup  ## Replay the public cases at full size (minutes)
+	$(call step,cases,$(BIN)/pytest -m slow)
 
 browser: $(HTML)/index.html  ## Open every built page in a real browser (needs node and Chromium)
 	$(call step,browser packages,npm --prefix tests/browser ci --no-audit --no-fund)
@@ -107,8 +110,9 @@ serve: $(HTML)/index.html  ## Serve the built book on localhost
 lab: setup  ## Open JupyterLab on the notebooks
 	$(BIN)/jupyter lab
 
-notebooks: setup  ## Re-execute the notebooks, store text outputs, list unexplained numerals
+notebooks: setup  ## Re-execute the notebooks, store text outputs and the labs' starters
 	$(call step,notebooks,$(BIN)/python -m kvsched.book.notebooks $(NOTEBOOK_FOLDERS))
+	$(call step,starters,$(BIN)/python -m kvsched.book.labs labs)
 
 # --- upkeep ---------------------------------------------------------------------------------------
 

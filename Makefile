@@ -4,11 +4,16 @@
 PYTHON ?= python3
 VENV   ?= .venv
 PORT   ?= 8000
+# `make book SOLUTIONS=no` builds the labs' starters in place of their solutions.
+SOLUTIONS ?= yes
 
 BIN      := $(VENV)/bin
 DONE     := $(VENV)/done
 HTML     := _build/html
 NOTEBOOK_FOLDERS := $(wildcard book labs)
+TOC      := $(if $(filter no,$(SOLUTIONS)),_build/starters.yml,_toc.yml)
+# pytest on every core, up to four; a file's tests share what its fixtures made.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
 # Kernels read this folder instead of the user's own, so no personal start-up file changes an output.
 export IPYTHONDIR := $(CURDIR)/$(VENV)/ipython
@@ -26,11 +31,12 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup runtime test lint types unit conform nbval book serve lab notebooks browser format lock clean distclean
+.PHONY: help setup runtime test lint types unit conform nbval cases book serve lab notebooks browser format lock clean distclean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
-	@printf '\n  Variables: PYTHON=%s  VENV=%s  PORT=%s\n' '$(PYTHON)' '$(VENV)' '$(PORT)'
+	@printf '\n  Variables: PYTHON=%s  VENV=%s  PORT=%s  SOLUTIONS=%s\n' \
+	  '$(PYTHON)' '$(VENV)' '$(PORT)' '$(SOLUTIONS)'
 
 # --- set-up: a stamp is written only after its step succeeded, so an interrupted run resumes -----
 
@@ -78,14 +84,17 @@ types: setup  ## mypy --strict over src/
 	$(call step,mypy,$(BIN)/mypy)
 
 unit: setup  ## pytest over tests/
-	$(call step,pytest,$(BIN)/pytest)
+	$(call step,pytest,$(BIN)/pytest $(PARALLEL))
 
 conform: setup  ## Replay the recordings of the real engines
 	$(call step,conformance,$(BIN)/kvsched conform tests/golden)
 
 nbval: setup  ## Compare every stored notebook output with a fresh run
-	$(call step,strict nbval,$(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
-	  --nbval-sanitize-with tests/nbval.cfg $(NOTEBOOK_FOLDERS))
+	$(call step,strict nbval,$(BIN)/pytest $(PARALLEL) --nbval --nbval-current-env --nbval-cell-timeout 120 \
+	  --nbval-sanitize-with tests/nbval.cfg --ignore labs/starters $(NOTEBOOK_FOLDERS))
+
+cases: setup  ## Replay the public cases at full size (minutes)
+	$(call step,cases,$(BIN)/pytest -m slow)
 
 browser: $(HTML)/index.html  ## Open every built page in a real browser (needs node and Chromium)
 	$(call step,browser packages,npm --prefix tests/browser ci --no-audit --no-fund)
@@ -93,9 +102,12 @@ browser: $(HTML)/index.html  ## Open every built page in a real browser (needs n
 
 # --- the book -------------------------------------------------------------------------------------
 
-book: setup runtime  ## Build the book into _build/html, warnings are errors
+_build/starters.yml: _toc.yml
+	@mkdir -p _build && sed 's#file: labs/#file: labs/starters/#' _toc.yml > $@
+
+book: setup runtime $(TOC)  ## Build the book into _build/html, warnings are errors
 	$(call step,execution cache,$(BIN)/python -m kvsched.book.cache)
-	$(call step,jupyter-book,$(BIN)/jupyter-book build --all -W --keep-going -n .)
+	$(call step,jupyter-book,$(BIN)/jupyter-book build --all -W --keep-going -n --toc $(TOC) .)
 
 $(HTML)/index.html:
 	$(MAKE) book
@@ -107,8 +119,9 @@ serve: $(HTML)/index.html  ## Serve the built book on localhost
 lab: setup  ## Open JupyterLab on the notebooks
 	$(BIN)/jupyter lab
 
-notebooks: setup  ## Re-execute the notebooks, store text outputs, list unexplained numerals
+notebooks: setup  ## Re-execute the notebooks, store text outputs and the labs' starters
 	$(call step,notebooks,$(BIN)/python -m kvsched.book.notebooks $(NOTEBOOK_FOLDERS))
+	$(call step,starters,$(BIN)/python -m kvsched.book.labs labs)
 
 # --- upkeep ---------------------------------------------------------------------------------------
 

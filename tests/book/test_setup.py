@@ -45,5 +45,6 @@ def test_the_table_of_contents_lists_every_page() -> None:
     listed = {toc["root"]}
     for part in toc["parts"]:
         listed |= {chapter["file"] for chapter in part["chapters"]}
-    pages = [p for p in (ROOT / "book").iterdir() if p.suffix in (".ipynb", ".md")]
+    folders = (ROOT / "book", ROOT / "labs")
+    pages = [p for folder in folders for p in folder.iterdir() if p.suffix in (".ipynb", ".md")]
     assert listed == {page.relative_to(ROOT).with_suffix("").as_posix() for page in pages}

@@ -33,16 +33,19 @@ DROPPED_MIMES = (
     "application/vnd.jupyter.widget-view+json",
 )
 TIMEOUT_S = 120
+STARTERS = "starters"
+"""The folder of the labs' starters, which are made and do not run through."""
 
 
 def find(places: Iterable[Path]) -> list[Path]:
-    """The notebooks named, and those under folders, checkpoints left out."""
+    """The notebooks named, and those under folders, checkpoints and starters left out."""
     found = (
         path
         for place in places
         for path in (place.rglob("*.ipynb") if place.is_dir() else (place,))
     )
-    return sorted(path for path in found if ".ipynb_checkpoints" not in path.parts)
+    left_out = {".ipynb_checkpoints", STARTERS}
+    return sorted(path for path in found if left_out.isdisjoint(path.parts))
 
 
 def read(path: Path) -> Any:

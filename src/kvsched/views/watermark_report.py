@@ -59,25 +59,30 @@ REPORT: tuple[dict[str, Any], ...] = (
 """The published sweep, by WATERMARKS. Times in seconds; delays at 0.15 were not given."""
 
 
-def sweep(watermark: float, seed: int, scheduler: type[Scheduler] = Scheduler) -> Metrics:
+def simulate(watermark: float, seed: int, scheduler: type[Scheduler] = Scheduler) -> Log:
     """The report's workload at one watermark, its lengths drawn with this seed."""
     script = Traffic(Around(PROMPT, RATIO), Around(OUTPUT, RATIO)).draw(REQUESTS, Random(seed))
     log = Log(Level.METRICS)
     return _run(scheduler, watermark, ClosedLoop(script.requests, CLIENTS, log), log)
 
 
+def sweep(watermark: float, seed: int, scheduler: type[Scheduler] = Scheduler) -> Metrics:
+    """That run in numbers."""
+    return measure(simulate(watermark, seed, scheduler))
+
+
 def burst(watermark: float) -> Metrics:
     """As many equal requests as there are clients, all at once."""
     script = Traffic(Exactly(PROMPT), Exactly(OUTPUT)).draw(CLIENTS, Random())
     log = Log(Level.METRICS)
-    return _run(Scheduler, watermark, ClosedLoop(script.requests, CLIENTS, log), log)
+    return measure(_run(Scheduler, watermark, ClosedLoop(script.requests, CLIENTS, log), log))
 
 
-def _run(scheduler: type[Scheduler], watermark: float, source: Source, log: Log) -> Metrics:
+def _run(scheduler: type[Scheduler], watermark: float, source: Source, log: Log) -> Log:
     config = Config(BLOCKS + 1, BLOCK_SIZE, watermark=watermark, enable_prefix_caching=False)
     clock = CostClock(profiles.load("h100-sxm"), MODELS["Qwen2.5-7B"])
     run_fast(scheduler(config, log), source, log, clock)
-    return measure(log)
+    return log
 
 
 def report(seed: int = 0) -> Data:

@@ -162,7 +162,7 @@ class Scheduler:
 
     def _running_pass(self, step: Step) -> None:
         """Phase 1: each running request grows, evicting others until it can (:505-700)."""
-        running, grow, headroom = self.running, self.kv.grow, self.headroom
+        running = self.running
         i = 0
         while i < len(running) and step.tokens > 0:
             r = running[i]
@@ -170,7 +170,7 @@ class Scheduler:
             if tokens == 0:
                 i += 1
                 continue
-            while (denial := grow(r, tokens, headroom)) is not None:
+            while (denial := self.kv.grow(r, tokens, self.headroom)) is not None:
                 position = self.victim()
                 victim = running.pop(position)
                 if position < i:

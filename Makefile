@@ -26,7 +26,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup runtime test lint types unit conform nbval book serve lab notebooks browser format lock clean distclean
+.PHONY: help setup runtime test lint types unit conform nbval book lite serve lab notebooks browser format lock clean distclean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +63,10 @@ $(DONE)/runtime: $(wildcard src/kvsched/book/runtime_lock/*.json) $(DONE)/packag
 
 runtime: $(DONE)/runtime  ## Fetch the pinned Pyodide, which runs our Python in the reader's browser
 
+$(DONE)/lite: $(wildcard src/kvsched/book/lite/lock/*.txt) $(DONE)/package
+	$(call step,JupyterLite,$(BIN)/python -m kvsched.book.lite fetch)
+	@touch $@
+
 setup: $(DONE)/package  ## Make .venv with the pinned requirements and the package
 
 # --- checks ---------------------------------------------------------------------------------------
@@ -93,9 +97,13 @@ browser: $(HTML)/index.html  ## Open every built page in a real browser (needs n
 
 # --- the book -------------------------------------------------------------------------------------
 
-book: setup runtime  ## Build the book into _build/html, warnings are errors
+book: setup runtime $(DONE)/lite  ## Build the book into _build/html, warnings are errors
 	$(call step,execution cache,$(BIN)/python -m kvsched.book.cache)
 	$(call step,jupyter-book,$(BIN)/jupyter-book build --all -W --keep-going -n .)
+	$(call step,JupyterLite in the book,$(BIN)/python -m kvsched.book.lite build $(HTML))
+
+lite: $(DONE)/lite $(HTML)/index.html  ## Put JupyterLite into the built book again, with the notebooks as they are
+	$(call step,JupyterLite in the book,$(BIN)/python -m kvsched.book.lite build $(HTML))
 
 $(HTML)/index.html:
 	$(MAKE) book

@@ -16,6 +16,12 @@ from kvsched.errors import InputError
 
 FOLDER = "lite"
 FOLDERS = ("book", "labs")
+FROM_FILE = """<script>
+if (location.protocol === "file:") document.write("<p>This page was opened as a file, and from a file "
+  + "JupyterLite cannot run. In the book’s folder run “python -m http.server”, then open "
+  + "http://localhost:8000.</p>");
+</script>
+"""
 
 
 def build(source: Path, html: Path) -> None:
@@ -33,6 +39,7 @@ def build(source: Path, html: Path) -> None:
         (work / "jupyter-lite.json").write_text(json.dumps(site()), encoding="utf-8")
         (work / "jupyter_lite_config.json").write_text(json.dumps(tool()), encoding="utf-8")
         _run(work, contents, target)
+    _say_what_a_file_needs(target / "lab" / "index.html")
     python.ship(source, target / "python")
 
 
@@ -56,6 +63,12 @@ def tool() -> dict[str, Any]:
         "LiteBuildConfig": {"apps": ["lab"], "no_sourcemaps": True},
         "FederatedExtensionAddon": {"extra_labextensions_path": [str(fetch.EXTENSIONS)]},
     }
+
+
+def _say_what_a_file_needs(page: Path) -> None:
+    """Opened from a file the page would stay blank, for a browser loads no module there."""
+    html = page.read_text(encoding="utf-8")
+    page.write_text(html.replace("</head>", f"{FROM_FILE}</head>", 1), encoding="utf-8")
 
 
 def _run(work: Path, contents: Path, target: Path) -> None:

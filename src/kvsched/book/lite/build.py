@@ -17,8 +17,8 @@ from kvsched.errors import InputError
 FOLDER = "lite"
 FOLDERS = ("book", "labs")
 FROM_FILE = """<script>
-if (location.protocol === "file:") document.write("<p>This page was opened as a file, and from a file "
-  + "JupyterLite cannot run. In the book’s folder run “python -m http.server”, then open "
+if (location.protocol === "file:") document.write("<p>This page was opened as a file, and from a "
+  + "file JupyterLite cannot run. In the book’s folder run “python -m http.server”, then open "
   + "http://localhost:8000.</p>");
 </script>
 """

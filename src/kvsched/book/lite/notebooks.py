@@ -20,13 +20,15 @@ from kvsched.book.lite.python import DATA, WORKING
 from kvsched.views import VIEWS, find
 
 ABSENT = ("matplotlib", "numpy", "pandas", "torch", "kvsched.plots")
-KERNEL = {"kernelspec": {"display_name": "Python (Pyodide)", "language": "python", "name": "python"}}
+KERNEL = {
+    "kernelspec": {"display_name": "Python (Pyodide)", "language": "python", "name": "python"}
+}
 GALLERY = "widgets.ipynb"
 OFF = "# not in JupyterLite: "
 NOTE = (
-    "*This copy runs in your browser, in JupyterLite. It has no matplotlib and no numpy: statements "
-    "that draw with them are commented out, and their figures are on the page of the book. What you "
-    "change stays in this browser.*"
+    "*This copy runs in your browser, in JupyterLite. It has no matplotlib and no numpy: the "
+    "statements that draw with them are commented out, and their figures are on the page of the "
+    "book. What you change stays in this browser.*"
 )
 READ_DATA = f"""# The recordings lie beside the package; they are loaded once.
 import os
@@ -56,9 +58,9 @@ def prepared(notebook: Any) -> Any:
     for cell in lite.cells:
         if cell.cell_type == "code":
             cell.source = offline(cell.source, lost)
-    above = [nbformat.v4.new_markdown_cell(NOTE, id="lite-note")]
+    above = [_cell("markdown", "lite-note", NOTE)]
     if any('"../' in cell.source for cell in lite.cells):
-        above.append(nbformat.v4.new_code_cell(READ_DATA, id="lite-data"))
+        above.append(_cell("code", "lite-data", READ_DATA))
     lite.cells[:0] = above
     return lite
 
@@ -86,15 +88,23 @@ def offline(source: str, lost: set[str]) -> str:
 
 def gallery() -> Any:
     """A notebook with every registered view, live."""
-    v4 = nbformat.v4
     cells = [
-        v4.new_markdown_cell(f"# Every figure that can be moved\n\n{NOTE}", id="title"),
-        v4.new_code_cell("from kvsched.widgets import widget", id="import"),
+        _cell("markdown", "title", f"# Every figure that can be moved\n\n{NOTE}"),
+        _cell("code", "import", "from kvsched.widgets import widget"),
     ]
     for name in VIEWS:
-        cells.append(v4.new_markdown_cell(f"## {find(name).label}", id=f"{name}-title"))
-        cells.append(v4.new_code_cell(f'widget("{name}")', id=name))
-    return v4.new_notebook(cells=cells, metadata=KERNEL)
+        cells.append(_cell("markdown", f"{name}-title", f"## {find(name).label}"))
+        cells.append(_cell("code", name, f'widget("{name}")'))
+    return _node({"nbformat": 4, "nbformat_minor": 5, "metadata": KERNEL, "cells": cells})
+
+
+def _cell(kind: str, name: str, source: str) -> Any:
+    run = {"execution_count": None, "outputs": []} if kind == "code" else {}
+    return _node({"cell_type": kind, "id": name, "metadata": {}, "source": source, **run})
+
+
+def _node(content: dict[str, Any]) -> Any:
+    return nbformat.from_dict(content)  # type: ignore[no-untyped-call]
 
 
 def _write(notebook: Any, path: Path) -> None:

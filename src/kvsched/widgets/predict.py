@@ -2,7 +2,7 @@
 
 Plain HTML: the answer stands in a fold that opens once something is entered, and no script is
 needed. Where one runs, on a page as in a kernel's front end, it adds the button, the lock and the
-gap between guess and answer. No kernel is asked; the guess is kept nowhere and nothing waits for it.
+gap between guess and answer. No kernel is asked; the guess is kept nowhere; nothing waits for it.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def gallery() -> Any:
 
 
 def _cell(kind: str, name: str, source: str) -> Any:
-    run = {"execution_count": None, "outputs": []} if kind == "code" else {}
+    run: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
     return _node({"cell_type": kind, "id": name, "metadata": {}, "source": source, **run})
 
 

@@ -55,11 +55,11 @@ def prepared(notebook: Any) -> Any:
     lite = copy.deepcopy(notebook)
     lite.metadata.update(KERNEL)
     lost: set[str] = set()
-    for cell in lite.cells:
-        if cell.cell_type == "code":
-            cell.source = offline(cell.source, lost)
+    code = [cell for cell in lite.cells if cell.cell_type == "code"]
+    for cell in code:
+        cell.source = offline(cell.source, lost)
     above = [_cell("markdown", "lite-note", NOTE)]
-    if any('"../' in cell.source for cell in lite.cells):
+    if any("../" in cell.source for cell in code):
         above.append(_cell("code", "lite-data", READ_DATA))
     lite.cells[:0] = above
     return lite

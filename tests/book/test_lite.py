@@ -56,6 +56,8 @@ def test_what_needs_an_absent_library_is_commented_out_and_what_needs_that() -> 
         f"{notebooks.OFF}    plt.plot(x)",
     ]
     assert notebooks.offline("draw()\nprint(x)", lost) == f"{notebooks.OFF}draw()\nprint(x)"
+    inside = "def other():\n    y = plt\n\n\ny = 2\nprint(y)"
+    assert notebooks.offline(inside, lost).endswith("\ny = 2\nprint(y)")
     assert notebooks.offline("draw = print\ndraw(x)", lost) == "draw = print\ndraw(x)"
 
 

@@ -135,11 +135,12 @@ def _used(statement: ast.stmt) -> Iterator[str]:
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
-    """The names that the statement gives a value, anywhere in it."""
+    """The names that the statement gives a value; of a function or class its own."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        yield statement.name
+        return
     for node in ast.walk(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            yield node.name
         elif isinstance(node, ast.alias):
             yield node.asname or node.name.partition(".")[0]

@@ -31,7 +31,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup runtime test lint types unit conform nbval cases book serve lab notebooks browser format lock clean distclean
+.PHONY: help setup runtime test lint types unit conform nbval cases book lite serve lab notebooks browser format lock clean distclean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -69,6 +69,10 @@ $(DONE)/runtime: $(wildcard src/kvsched/book/runtime_lock/*.json) $(DONE)/packag
 
 runtime: $(DONE)/runtime  ## Fetch the pinned Pyodide, which runs our Python in the reader's browser
 
+$(DONE)/lite: $(wildcard src/kvsched/book/lite/lock/*.txt) $(DONE)/package
+	$(call step,JupyterLite,$(BIN)/python -m kvsched.book.lite fetch)
+	@touch $@
+
 setup: $(DONE)/package  ## Make .venv with the pinned requirements and the package
 
 # --- checks ---------------------------------------------------------------------------------------
@@ -105,9 +109,13 @@ browser: $(HTML)/index.html  ## Open every built page in a real browser (needs n
 _build/starters.yml: _toc.yml
 	@mkdir -p _build && sed 's#file: labs/#file: labs/starters/#' _toc.yml > $@
 
-book: setup runtime $(TOC)  ## Build the book into _build/html, warnings are errors
+book: setup runtime $(DONE)/lite $(TOC)  ## Build the book into _build/html, warnings are errors
 	$(call step,execution cache,$(BIN)/python -m kvsched.book.cache)
 	$(call step,jupyter-book,$(BIN)/jupyter-book build --all -W --keep-going -n --toc $(TOC) .)
+	$(call step,JupyterLite in the book,$(BIN)/python -m kvsched.book.lite build $(HTML))
+
+lite: $(DONE)/lite $(HTML)/index.html  ## Put JupyterLite into the built book again, with the notebooks as they are
+	$(call step,JupyterLite in the book,$(BIN)/python -m kvsched.book.lite build $(HTML))
 
 $(HTML)/index.html:
 	$(MAKE) book

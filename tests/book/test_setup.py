@@ -35,7 +35,10 @@ def test_the_lock_satisfies_the_extra(extra: str) -> None:
             assert wanted.specifier.contains(str(pin.specifier).removeprefix("=="))
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "tests/browser/package-lock.json"])
+LITE = [f"src/kvsched/book/lite/lock/{name}.txt" for name in ("browser", "tools")]
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "tests/browser/package-lock.json", *LITE])
 def test_a_lock_names_no_host(name: str) -> None:
     assert "://" not in (ROOT / name).read_text()
 

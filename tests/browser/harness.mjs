@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { createRequire } from "node:module";
 import { extname, join, normalize, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
@@ -11,6 +12,8 @@ export const BOOK = process.env.BOOK ?? fileURLToPath(new URL("../../_build/html
 
 export const PYTHON =
   process.env.KVSCHED_PYTHON ?? fileURLToPath(new URL("../../.venv/bin/python", import.meta.url));
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
 
 const TYPES = {
   ".css": "text/css", ".html": "text/html; charset=utf-8", ".js": "text/javascript",
@@ -64,13 +67,23 @@ export async function launch() {
   return chromium.launch({ executablePath, headless: true, args: FLAGS });
 }
 
-/** Every page of the book, as a path under its root; pages that only redirect are left out. */
+/** Every page of the book, as a path under its root; pages that only redirect are left out, and
+    JupyterLite, which has tests of its own. */
 export function pages() {
   return readdirSync(BOOK, { recursive: true })
-    .filter((name) => name.endsWith(".html") && !name.startsWith("_"))
+    .filter((name) => name.endsWith(".html") && !name.startsWith("_") && !name.startsWith("lite"))
     .filter((name) => !/http-equiv="refresh"/i.test(readFileSync(join(BOOK, name), "utf-8")))
     .map((name) => relative(BOOK, join(BOOK, name)).split(sep).join("/"))
     .sort();
+}
+
+/** What axe-core finds wrong in the elements that these selectors choose, but for rules known. */
+export async function barriers(page, selectors, known = []) {
+  await page.evaluate(AXE);
+  return page.evaluate(async ([include, skipped]) => {
+    const { violations } = await globalThis.axe.run({ include });
+    return violations.filter(({ id }) => !skipped.includes(id)).map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
+  }, [selectors.map((selector) => [selector]), known]);
 }
 
 /** Open a page and note everything that went wrong: errors, failed requests, other hosts. */

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { launch, python, PYTHON } from "./harness.mjs";
+import { barriers, launch, python, PYTHON } from "./harness.mjs";
 
 const PATIENCE = { timeout: 240_000 };
 const CELLS = [
@@ -83,9 +83,11 @@ test("slider, steps, events and prediction by keyboard", async () => {
   const guess = page.locator(".kv-predict input");
   await guess.focus();
   await page.keyboard.type("3");
-  assert.equal(await guess.inputValue(), "3");
-  await page.locator(".kv-predict summary").press("Enter");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.locator(".kv-predict .kv-verdict").textContent(), "You said 3: 1 too low.");
   assert.ok(await page.locator(".kv-predict details p").isVisible());
+  assert.ok(await guess.isDisabled());
+  assert.deepEqual(await barriers(page, [".kv-w", ".kv-predict"]), []);
   if (process.env.SCREENSHOTS) await page.screenshot({ path: join(process.env.SCREENSHOTS, "jupyterlab.png") });
   assert.deepEqual(wrong, []);
 });

@@ -2,15 +2,13 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { launch, open, PYTHON, serve } from "./harness.mjs";
+import { barriers, launch, open, PYTHON, serve } from "./harness.mjs";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
 const STORED = ["many", "priority", "shared", "watermark", "deadlock", "session", "draining"];
 const FRAME_MS = 16;
 const shots = process.env.SCREENSHOTS;
@@ -134,7 +132,7 @@ describe("at every width", () => {
         const wide = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
         assert.ok(wide[0] <= wide[1], `scrolls sideways: ${wide}`);
         if (shots) await page.screenshot({ path: join(shots, `player-${width}-${theme}.png`), fullPage: true });
-        assert.deepEqual(await barriers(page), []);
+        assert.deepEqual(await barriers(page, [".kv-widget"]), []);
       }, { width }));
     }
   }
@@ -178,11 +176,3 @@ test("without scripts the lanes are a picture, and every step stands in words", 
   assert.ok(await page.locator("figure svg").isVisible());
   assert.match(await page.textContent(".kv-table"), /and 510 are free/);
 }, { scripts: false }));
-
-async function barriers(page) {
-  await page.evaluate(AXE);
-  return page.evaluate(async () => {
-    const { violations } = await globalThis.axe.run(document.querySelector(".kv-widget"));
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ").slice(0, 300)}`);
-  });
-}

@@ -1,15 +1,12 @@
 // Widgets and predictions on the page that shows one of each, with no kernel anywhere.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
-import { BOOK, launch, open, python, serve } from "./harness.mjs";
+import { barriers, BOOK, launch, open, python, serve } from "./harness.mjs";
 
 const PAGE = "book/figures.html";
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
 const PATIENCE = { timeout: 120_000 };
 const STATES = "#widget-states", TOUR = "#widget-tour";
 
@@ -277,12 +274,7 @@ describe("for everybody", () => {
       await page.locator(`${STATES} button[data-event=chunk]`).click();
       await page.locator(".kv-predict input[type=number]").fill("1");
       await page.keyboard.press("Enter");
-      await page.evaluate(AXE);
-      const barriers = await page.evaluate(async () => {
-        const { violations } = await globalThis.axe.run({ include: [[".kv-widget"], [".kv-predict"]] });
-        return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
-      });
-      assert.deepEqual(barriers, []);
+      assert.deepEqual(await barriers(page, [".kv-widget", ".kv-predict"]), []);
       const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
       assert.ok(wide <= room, `scrolls sideways: ${wide} > ${room}`);
     }, options));

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from kvsched.views.states import CAUSES, EVENTS, NEW, VIEW, answer, places
+from kvsched.conform.census import census
+from kvsched.conform.recording import find
+from kvsched.views.states import CAUSES, EVENTS, NEW, VIEW, answer, places, recorded
 from kvsched.vllm.status import LEGAL, TRANSITIONS, RequestStatus
 
+GOLDEN = [Path(__file__).parents[1] / "golden" / folder for folder in ("vllm", "vllm2")]
 DATA = VIEW()
 NAMES = [NEW, *RequestStatus.__members__]
 
@@ -65,3 +70,26 @@ def test_the_diagram_has_every_status_and_every_pair() -> None:
     assert figure.count("is-current") == 1
     leaving = {b for a, b in LEGAL if a is RequestStatus.RUNNING}
     assert figure.count("is-leaving") == len(leaving)
+
+
+def test_the_recorded_moves_are_found_where_they_are_said_to_be() -> None:
+    """Chapter 1 counts all of them again; here only the recordings that are named."""
+    paths = {path.name.removesuffix(".json.gz"): path for path in find(GOLDEN)}
+    assert recorded()["recordings"] + recorded()["left_out"] == len(paths)
+    firsts = {move["first"] for move in recorded()["moves"]}
+    named = census(path for name, path in paths.items() if name in firsts)
+    found = {(move["from"], move["to"]): move for move in named.recorded()["moves"]}
+    assert set(found) == {(move["from"], move["to"]) for move in recorded()["moves"]}
+    for move in recorded()["moves"]:
+        assert found[move["from"], move["to"]]["first"] == move["first"]
+        assert found[move["from"], move["to"]]["times"] <= move["times"]
+
+
+def test_a_move_says_how_often_it_is_recorded() -> None:
+    [move] = [m for m in recorded()["moves"] if (m["from"], m["to"]) == ("RUNNING", "PREEMPTED")]
+    says = answer(DATA, "RUNNING", "preempt")["says"]
+    often = f"{move['times']:,} times, in {move['recordings']} of"
+    assert says.endswith(f" Recorded {often} {recorded()['recordings']} recordings.")
+    assert answer(DATA, "PREEMPTED", "stop")["says"].endswith(" recordings.")
+    assert " Not in any of the " in answer(DATA, "PREEMPTED", "stop")["says"]
+    assert " Recorded once, in 1 of " in answer(DATA, "WAITING_FOR_REMOTE_KVS", "invalid")["says"]

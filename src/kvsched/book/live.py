@@ -15,6 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 from kvsched.book import runtime
+from kvsched.book.lite import build
 from kvsched.errors import InputError
 from kvsched.widgets import assets, shipping
 
@@ -54,6 +55,27 @@ def add_to_page(
         app.add_css_file(assets.STYLE)
 
 
+def add_button(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """A button on every notebook's page that opens its copy in JupyterLite."""
+    if context.get("page_source_suffix") == ".ipynb":
+        lab = context["pathto"](f"{build.FOLDER}/lab/index.html", 1)
+        button = {
+            "type": "link",
+            "url": f"{lab}?path={pagename}.ipynb",
+            "text": "Run",
+            "icon": "fas fa-play",
+            "tooltip": "Run this notebook in your browser, in JupyterLite",
+            "label": "lite-button",
+        }
+        context["header_buttons"].insert(0, button)
+
+
 def _type(file: Any) -> str:
     return str(getattr(file, "attributes", {}).get("type", ""))
 
@@ -78,4 +100,5 @@ def setup(app: Sphinx) -> None:
     """Register with Sphinx."""
     app.connect("builder-inited", add_front_end)
     app.connect("html-page-context", add_to_page, priority=900)
+    app.connect("html-page-context", add_button, priority=900)
     app.connect("build-finished", add_python)

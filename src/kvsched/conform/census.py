@@ -1,11 +1,17 @@
-"""What the recordings contain: which moves between statuses, how often, and in which of them."""
+"""What the recordings contain: which moves between statuses, how often, and in which of them.
+
+`python -m kvsched.conform.census PATH...` prints the moves as the file that the state view reads.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from kvsched.conform.recording import find, load
 from kvsched.conform.replay import not_modelled, replay
@@ -51,6 +57,24 @@ class Census:
             self.violations.append(f"{name}: {violation}")
         self._count_steps(log)
 
+    def recorded(self) -> dict[str, Any]:
+        """The moves seen, each with how often, in how many recordings, and in which first."""
+        moves = [
+            {
+                "from": source.name if source is not None else "(new)",
+                "to": target.name,
+                "times": times,
+                "recordings": self.recordings[source, target],
+                "first": self.seen_in[source, target],
+            }
+            for (source, target), times in self.moves.items()
+        ]
+        return {
+            "recordings": self.replayed,
+            "left_out": len(self.left_out),
+            "moves": sorted(moves, key=lambda move: (move["from"], move["to"])),
+        }
+
     def _count_steps(self, log: Log) -> None:
         by_step: defaultdict[int, set[type]] = defaultdict(set)
         lost_at: dict[str, int] = {}
@@ -82,3 +106,13 @@ def census(paths: Iterable[str | Path]) -> Census:
         else:
             counted.add(recording.name, replay(recording).log)
     return counted
+
+
+if __name__ == "__main__":
+    about = {
+        "what": "Moves between statuses in the replayed recordings of vLLM 0.28.0",
+        "source": f"python -m kvsched.conform.census {' '.join(sys.argv[1:])}",
+        "licence": "MIT, as the recordings",
+    }
+    counted = {**about, **census(sys.argv[1:]).recorded()}
+    sys.stdout.write(f"{json.dumps(counted, indent=1)}\n")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from kvsched.phases import phase
@@ -110,7 +113,8 @@ def compute() -> Data:
         ),
         "caption": (
             "The statuses of a vLLM 0.28.0 request and the moves between them that do not finish "
-            "it. Whatever stands after PREEMPTED in the enum counts as finished."
+            "it. Whatever stands after PREEMPTED in the enum counts as finished. Moves are counted "
+            f"over the {recorded()['recordings']} recordings that kvsched replays."
         ),
         "alt": (
             "State diagram. WAITING leads to RUNNING, RUNNING to PREEMPTED and PREEMPTED back to "
@@ -147,8 +151,25 @@ def _move(move: Transition) -> dict[str, Any]:
         "from": start,
         "to": move.target.name,
         "event": event.id,
-        "says": says,
+        "says": f"{says} {_recorded(start, move.target.name)}",
     }
+
+
+@cache
+def recorded() -> dict[str, Any]:
+    """How often the replayed recordings make each move, as `kvsched.conform.census` counted."""
+    stored = Path(__file__).parent / "recorded_moves.json"
+    counted: dict[str, Any] = json.loads(stored.read_text(encoding="utf-8"))
+    return counted
+
+
+def _recorded(start: str, target: str) -> str:
+    of = f"{recorded()['recordings']} recordings"
+    for move in recorded()["moves"]:
+        if (move["from"], move["to"]) == (start, target):
+            times = "once" if move["times"] == 1 else f"{move['times']:,} times"
+            return f"Recorded {times}, in {move['recordings']} of {of}."
+    return f"Not in any of the {of}."
 
 
 def _event(event: Event) -> dict[str, Any]:

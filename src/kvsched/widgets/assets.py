@@ -24,7 +24,9 @@ SHARED = (
     "dom", "asking", "controls", "stepper", "states", "tour", "picks",
     *(f"player/{part}" for part in PLAYER), "admission", "frame",
 )  # fmt: skip
-"""The parts that run in every home, each after those it imports."""
+"""The parts of a widget, in every home, each after those it imports."""
+PREDICTION = ("dom", "predict")
+"""The parts of a prediction, in a kernel's front end."""
 PAGE = ("predict", "address", "runtime", "page")
 """The parts that run on a static page only."""
 
@@ -35,8 +37,13 @@ _EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.
 
 
 def module() -> str:
-    """The module that a kernel's front end loads."""
-    return f"{_parts(SHARED)}export default {{ render: parts['frame'].render }};\n"
+    """The module that a kernel's front end loads for a widget."""
+    return _module(SHARED)
+
+
+def prediction() -> str:
+    """The module that a kernel's front end loads for a prediction."""
+    return _module(PREDICTION)
 
 
 def script() -> str:
@@ -56,9 +63,16 @@ def style() -> str:
 
 def kernel_style() -> str:
     """The style sheet in a kernel's front end, palette included, for JupyterLab's themes too."""
-    dark = 'body[data-jp-theme-light="false"] .kv-w, html[theme="dark"] .kv-w, .vscode-dark .kv-w'
-    card = ".kv-w { background: var(--kv-paper); padding: 14px 20px; }\n"
-    return palette.properties(light=".kv-w", dark=dark) + style() + card
+    light = ":is(.kv-w, .kv-predict)"
+    themes = ('body[data-jp-theme-light="false"]', 'html[theme="dark"]', ".vscode-dark")
+    dark = ", ".join(f"{theme} {light}" for theme in themes)
+    card = f"{light} {{ background: var(--kv-paper); padding: 14px 20px; }}\n"
+    return palette.properties(light=light, dark=dark) + style() + card
+
+
+def _module(names: tuple[str, ...]) -> str:
+    """Parts of which the last renders."""
+    return f"{_parts(names)}export default {{ render: parts['{names[-1]}'].render }};\n"
 
 
 def _parts(names: tuple[str, ...]) -> str:

@@ -1,17 +1,21 @@
 """`predict(question, answer=…)`: the reader commits to a number or a choice, then sees.
 
-Plain HTML: the answer stands in a fold that opens once something is entered. No script and no
-kernel are needed; on a page, a script adds the button, the lock and the gap between guess and
-answer. The guess is kept nowhere else and nothing waits for it.
+Plain HTML: the answer stands in a fold that opens once something is entered, and no script is
+needed. Where one runs, on a page as in a kernel's front end, it adds the button, the lock and the
+gap between guess and answer. No kernel is asked; the guess is kept nowhere; nothing waits for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
+from typing import Any
+
+import anywidget
+import traitlets as t
 
 from kvsched.errors import InputError
+from kvsched.widgets import assets
 
 _STYLE = (
     "<style>.kv-predict>details{visibility:hidden}"
@@ -22,47 +26,23 @@ _KEYS = 'onkeydown="event.stopPropagation()"'
 """JupyterLab would take the arrow keys off the controls."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Prediction:
-    """A question with its answer; ``choices`` empty for a number."""
+class Prediction(anywidget.AnyWidget):  # type: ignore[misc, unused-ignore]
+    """A question and the HTML that asks it, for a kernel's front end and for a page."""
 
-    question: str
-    answer: float | str
-    reveal: str
-    unit: str
-    choices: tuple[str, ...]
+    _esm = t.Unicode(assets.prediction()).tag(sync=True)
+    _css = t.Unicode(assets.kernel_style()).tag(sync=True)
+    html = t.Unicode().tag(sync=True)
+
+    def __init__(self, question: str, html: str) -> None:
+        self.question = question
+        super().__init__(html=html)
 
     def __repr__(self) -> str:
         return f"Predict: {self.question}"
 
-    def _repr_html_(self) -> str:
-        given = escape(str(self.answer))
-        kind = "choice" if self.choices else "number"
-        answer = " ".join(filter(None, (str(self.answer), self.unit)))
-        return (
-            f'<div class="kv-predict" role="group" data-kind="{kind}" data-answer="{given}" '
-            f'data-unit="{escape(self.unit)}" {_KEYS}>{_STYLE}'
-            f'<p class="kv-question">{escape(self.question, quote=False)}</p>'
-            f"{self._choices() if self.choices else self._number()}"
-            f"<details><summary>Show the answer</summary><p><b>{escape(answer, quote=False)}.</b> "
-            f"{escape(self.reveal, quote=False)}</p></details></div>"
-        )
-
-    def _number(self) -> str:
-        unit = f" {escape(self.unit, quote=False)}" if self.unit else ""
-        return (
-            '<label>Your guess <input type="number" step="any" required '
-            f'autocomplete="off">{unit}</label>'
-        )
-
-    def _choices(self) -> str:
-        name = escape(f"predict-{self.question}")
-        rows = "".join(
-            f'<label><input type="radio" name="{name}" value="{escape(choice)}" '
-            f'autocomplete="off"> {escape(choice, quote=False)}</label>'
-            for choice in self.choices
-        )
-        return f'<div class="kv-choices">{rows}</div>'
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        data, metadata = super()._repr_mimebundle_(**options) or ({}, {})
+        return {**data, "text/plain": repr(self), "text/html": self.html}, metadata
 
 
 def predict(
@@ -82,4 +62,39 @@ def predict(
         raise InputError("predict()", f"{answer!r} is no choice", f"one of {', '.join(choices)}")
     if not choices and (isinstance(answer, bool) or not isinstance(answer, int | float)):
         raise InputError("predict()", f"{answer!r} is no number", "give a number, or choices")
-    return Prediction(question, answer, reveal, unit, tuple(choices))
+    html = _html(question, answer, reveal, unit, choices)
+    return Prediction(question, html)
+
+
+def _html(
+    question: str, answer: float | str, reveal: str, unit: str, choices: Sequence[str]
+) -> str:
+    given = escape(str(answer))
+    kind = "choice" if choices else "number"
+    words = " ".join(filter(None, (str(answer), unit)))
+    return (
+        f'<div class="kv-predict" role="group" data-kind="{kind}" data-answer="{given}" '
+        f'data-unit="{escape(unit)}" {_KEYS}>{_STYLE}'
+        f'<p class="kv-question">{escape(question, quote=False)}</p>'
+        f"{_choices(question, choices) if choices else _number(unit)}"
+        f"<details><summary>Show the answer</summary><p><b>{escape(words, quote=False)}.</b> "
+        f"{escape(reveal, quote=False)}</p></details></div>"
+    )
+
+
+def _number(unit: str) -> str:
+    word = f" {escape(unit, quote=False)}" if unit else ""
+    return (
+        '<label>Your guess <input type="number" step="any" required '
+        f'autocomplete="off">{word}</label>'
+    )
+
+
+def _choices(question: str, choices: Sequence[str]) -> str:
+    name = escape(f"predict-{question}")
+    rows = "".join(
+        f'<label><input type="radio" name="{name}" value="{escape(choice)}" '
+        f'autocomplete="off"> {escape(choice, quote=False)}</label>'
+        for choice in choices
+    )
+    return f'<div class="kv-choices">{rows}</div>'

@@ -1,6 +1,12 @@
 // The prediction's script: a button that commits, and the gap between guess and answer.
 import { el } from "./dom.mjs";
 
+/** In a kernel's front end: the same HTML as on a page, made live. The kernel is never asked. */
+export function render({ model, el: root }) {
+  root.innerHTML = model.get("html");
+  predicting(root.firstElementChild);
+}
+
 export function predicting(box) {
   const { kind, answer, unit } = box.dataset;
   const fold = box.querySelector("details");

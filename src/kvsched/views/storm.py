@@ -122,6 +122,22 @@ def compute(rate: float, blocks: int, slots: int) -> Data:
     }
 
 
+def waste(cell: dict[str, Any]) -> dict[str, str]:
+    """What a counter of preemptions lets one fear, and what was computed again: in prompt tokens.
+
+    The fear: each victim held its prompt and half its answer, and found nothing again.
+    """
+    prompts = REQUESTS * PROMPT
+    ceiling = cell["preemptions"] * (PROMPT + OUTPUT // 2)
+    return {
+        "gate and cache": cell["name"],
+        "preemptions": f"{cell['preemptions']:,}",
+        "ceiling": f"{ceiling / prompts:.0%}",
+        "computed again": f"{cell['tokens_recomputed'] / prompts:.1%}",
+        "tokens/s": f"{cell['tokens_s']:,}",
+    }
+
+
 def width(seconds: int) -> str:
     """A bin's width in words."""
     return "one second" if seconds == 1 else f"{seconds} seconds"

@@ -104,8 +104,8 @@ class TestThePass:
             "queue.",
             "A prefill pass begins: beyond what everyone who runs is expected to need there are "
             "64 tokens of memory; it may compute 16,384 tokens.",
-            "A is offered to the adder and added with 20 tokens from 0 on; 33 tokens of memory and "
-            "16,364 to compute are left. CONTINUE: the next one may be tried.",
+            "A is offered to the adder and added (31 < 64) with 20 tokens from 0 on; 33 tokens of "
+            "memory and 16,364 to compute are left. CONTINUE: the next one may be tried.",
             "A is admitted with 0 hit tokens and a 20-token chunk; it takes 20 pages, 44 left "
             "free.",
             "The tree takes over 20 pages of A's.",

@@ -40,6 +40,11 @@ class KVCache:
         """Tokens in the tree that somebody holds."""
         return self.tree.protected if self.tree is not None else 0
 
+    @property
+    def free_pages(self) -> int:
+        """Pages that nobody holds; the engine counts what it could evict as free."""
+        return (self.available + self.evictable) // self.page_size
+
     def ceil(self, tokens: int) -> int:
         """Tokens rounded up to whole pages."""
         return -(-tokens // self.page_size) * self.page_size

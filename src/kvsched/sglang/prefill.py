@@ -105,7 +105,8 @@ class Prefill(Preemption):
             verdict = adder.add(r)
             added = bool(adder.can_run) and adder.can_run[-1] is r
             extent = r.extend_range if added else None
-            write(self.log, Offer(r.id, extent, verdict.value, adder.budgets))
+            asked, left = adder.tested or (None, None)
+            write(self.log, Offer(r.id, extent, verdict.value, adder.budgets, asked, left))
             if verdict is Verdict.NO_TOKEN:
                 self.set_full(True, adder.denial)
             if verdict is not Verdict.CONTINUE and not added:

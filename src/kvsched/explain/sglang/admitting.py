@@ -59,8 +59,10 @@ class Admitting:
             reason = why(denial, self.config) if denial is not None else ""
             return f"{name} is offered to the adder and refused: {reason} {end}"
         begin, until = event.extent
+        asked, left = event.asked, event.left
+        fits = f" ({n(asked)} < {some(left)})" if asked is not None and left is not None else ""
         return (
-            f"{name} is offered to the adder and added with {tokens(until - begin)} from "
+            f"{name} is offered to the adder and added{fits} with {tokens(until - begin)} from "
             f"{n(begin)} on; {_left(event.budgets)}. {end}"
         )
 

@@ -61,8 +61,8 @@ class TestARetraction:
     def test_the_head_is_refused_with_both_sides(self, sentences: list[str]) -> None:
         assert sentences[-1] == (
             "Request 4 stays in the queue: it asks for 139 tokens (what it lacks, the outputs it "
-            "may still give, and a page), and of 116 free or evictable ones 12 are spoken for, one "
-            "of them because the test is strict: 139 > 104, the reservation test."
+            "may still give, and a page); 116 are free or evictable and 12 spoken for, one of them "
+            "because the test is strict: 139 > 104, the reservation test."
         )
 
     def test_only_what_concerns_a_request(self, recorded: Any) -> None:
@@ -118,7 +118,7 @@ class TestThePass:
         run.step()
         (text,) = [s for s in told(run) if s.startswith("B is offered")]
         assert "it asks for 51 tokens" in text
-        assert "of 64 free or evictable ones 32 are spoken for" in text
+        assert "64 are free or evictable and 32 spoken for" in text
         assert "51 > 32, the reservation test. NO_TOKEN: memory is spoken for" in text
 
     def test_refused_for_what_the_pass_may_compute_is_other(self, drive: Any) -> None:

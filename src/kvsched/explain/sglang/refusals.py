@@ -35,9 +35,9 @@ def _memory(denial: Denial, config: Config) -> str:
     if denial.reserved:
         text = (
             f"it asks for {tokens(denial.need)} (what it lacks, the outputs it may still give, "
-            f"and a page), and of {n(denial.free)} free or evictable ones {n(denial.reserved)} "
-            f"are spoken for, one of them because the test is strict: {_sides(denial)}, the "
-            "reservation test."
+            f"and a page); {n(denial.free)} {are(denial.free)} free or evictable and "
+            f"{n(denial.reserved)} spoken for, one of them because the test is strict: "
+            f"{_sides(denial)}, the reservation test."
         )
     else:
         text = (

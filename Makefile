@@ -26,7 +26,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup runtime test lint types unit conform nbval book serve lab notebooks browser format lock clean distclean
+.PHONY: help setup runtime test lint types unit conform nbval mutants book serve lab notebooks browser format lock clean distclean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -86,6 +86,9 @@ conform: setup  ## Replay the recordings of the real engines
 nbval: setup  ## Compare every stored notebook output with a fresh run
 	$(call step,strict nbval,$(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
 	  --nbval-sanitize-with tests/nbval.cfg $(NOTEBOOK_FOLDERS))
+
+mutants: setup  ## Break one rule of the SGLang twin at a time: is each noticed? (minutes; not in make test)
+	$(call step,mutants,nice -n 15 $(BIN)/python tests/sglang/mutants.py)
 
 browser: $(HTML)/index.html  ## Open every built page in a real browser (needs node and Chromium)
 	$(call step,browser packages,npm --prefix tests/browser ci --no-audit --no-fund)

@@ -106,16 +106,18 @@ def test_a_denial_binds_by_the_numbers_of_its_bar(lost: Log) -> None:
         assert used + asked > limit
 
 
-def test_what_a_resume_finds_of_its_own_is_what_the_hatch_had_shown() -> None:
+def test_what_a_resume_finds_is_what_the_hatch_had_shown() -> None:
+    """It finds more only where others had the same and kept it elsewhere."""
     found = []
     for recorded in json.loads(LOOPS.read_text())["runs"][:20]:
         before: dict[str, int] = {}
         for moment in follow(replay(recorded).log):
             for event in moment.record.of(Resume):
-                assert event.own_hits == before[event.id]
-                found.append(event.own_hits)
+                assert event.own_hits <= before[event.id] <= event.computed
+                found.append((before[event.id], event.computed))
             before = moment.found
-    assert min(found) == 0 < max(found)
+    assert sum(shown == read for shown, read in found) > 0.8 * len(found)
+    assert max(found)[0] > 0
 
 
 def test_who_runs_while_another_prefills_stands_still(trace: dict[str, Any]) -> None:

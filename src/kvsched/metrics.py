@@ -272,15 +272,19 @@ def _kv_cache_usage(log: Log) -> list[float]:
     """
     if not log.free_blocks:
         return []
-    usable = of_engine(log, _USABLE)(log.config)
+    usable = usable_blocks(log)
     return [1.0 - free / usable for free in log.free_blocks]
+
+
+def usable_blocks(log: Log) -> int:
+    """Blocks of the pool that can be handed out: vLLM keeps one for itself, SGLang has pages."""
+    return of_engine(log, _USABLE)(log.config)
 
 
 _USABLE: Mapping[str, Callable[[Mapping[str, Any]], int]] = {
     "vllm": lambda config: int(config["num_gpu_blocks"]) - 1,
     "sglang": lambda config: Config.from_dict(config).num_pages,
 }
-"""Blocks of the pool that can be handed out."""
 
 
 def _mean_over_time(usage: list[float], log: Log) -> float | None:

@@ -1,7 +1,8 @@
 """Iterations as the common step records: what every engine's run can be looked at by.
 
-Blocks are pages here, statuses the derived states, that of a Finish too. A request that ended and
-only lingers in a batch is not on the record, nor is one that was lost.
+Blocks are pages here; as in vLLM those count as free that only the cache holds. Statuses are the
+derived states, that of a Finish too. A request that ended and only lingers in a batch is not on
+the record, nor is one that was lost.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ def record_of(it: Iteration, board: Board) -> StepRecord:
             request_id: LaneState(status, computed, num_tokens, retractions, False)
             for request_id, (status, computed, num_tokens, retractions) in live.items()
         },
-        free=it.free // size,
+        free=(it.free + it.evictable) // size,
         cached=(it.evictable + it.protected) // size,
         emitted=dict.fromkeys(it.emitted, 1),
-        free_end=it.free_end // size,
+        free_end=(it.free_end + it.evictable_end) // size,
     )
 
 

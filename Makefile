@@ -31,7 +31,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup runtime test lint types unit conform nbval cases book lite serve lab notebooks browser format lock clean distclean
+.PHONY: help setup runtime test lint types unit conform nbval cases mutants book lite serve lab notebooks browser format lock clean distclean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -99,6 +99,9 @@ nbval: setup  ## Compare every stored notebook output with a fresh run
 
 cases: setup  ## Replay the public cases at full size (minutes)
 	$(call step,cases,$(BIN)/pytest -m slow)
+
+mutants: setup  ## Break one rule of the SGLang twin at a time: is each noticed? (minutes; not in make test)
+	$(call step,mutants,nice -n 15 $(BIN)/python tests/sglang/mutants.py)
 
 browser: $(HTML)/index.html  ## Open every built page in a real browser (needs node and Chromium)
 	$(call step,browser packages,npm --prefix tests/browser ci --no-audit --no-fund)

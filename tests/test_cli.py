@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from kvsched import __version__, vllm
+from kvsched import __version__, sglang, vllm
 from kvsched.cli import cli, main
 from kvsched.conform import CaseResult, check
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GOLDEN = Path(__file__).parent / "golden" / "vllm"
+SGLANG = Path(__file__).parent / "golden" / "sglang"
 MATCHING = GOLDEN / "exact_fit.json.gz"
 OTHER = GOLDEN / "one_token_each.json.gz"
 COMMAND = [sys.executable, "-m", "kvsched.cli"]
@@ -149,12 +150,23 @@ class TestExplain:
         assert main(["explain", "exact_fit", "--step", "0"]) == 0
         assert capsys.readouterr().out
 
+    def test_a_run_of_sglang_by_its_place_in_the_file(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(Path(__file__).parents[1])
+        assert main(["explain", "loop_overlap[2]", "--step", "65", "--request", "2"]) == 0
+        assert "request 2 is retracted" in capsys.readouterr().out
+
     @pytest.mark.parametrize(
         ("arguments", "named"),
         [
             (["no_such_case", "--step", "0"], '"no_such_case"'),
             ([str(MATCHING), "--step", "999"], "999"),
             ([str(MATCHING), "--step", "0", "--request", "nobody"], "nobody"),
+            ([f"{SGLANG / 'loop.json'}", "--step", "0"], "give one of loop[0] to loop[64]"),
+            ([f"{SGLANG / 'loop.json'}[65]", "--step", "0"], "no run 65"),
+            ([f"{SGLANG / 'adder.json'}[3]", "--step", "0"], "have no steps"),
+            ([f"{MATCHING}[3]", "--step", "0"], "a recording of vLLM is one case"),
         ],
     )
     def test_what_is_not_there(
@@ -203,7 +215,8 @@ class TestAround:
 
     def test_version_names_the_engines_mirrored(self) -> None:
         result = CliRunner().invoke(cli, ["--version"])
-        assert result.output == f"kvsched {__version__}, decides as vllm {vllm.VERSION}\n"
+        engines = f"vllm {vllm.VERSION} and sglang {sglang.VERSION}"
+        assert result.output == f"kvsched {__version__}, decides as {engines}\n"
         assert result.exit_code == 0
 
     @pytest.mark.parametrize("command", ["conform", "explain", "bench"])

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from kvsched import sglang
+from kvsched.engine import run
 from kvsched.errors import InputError
+from kvsched.log import Log
 from kvsched.perfetto import TICK_US, events, write
+from kvsched.workload import Arrival
 
 
 @pytest.fixture
@@ -22,6 +26,21 @@ def spans(trace: list[dict[str, Any]], name: str) -> list[tuple[str, int, int]]:
     thread = next(e["tid"] for e in trace if e.get("args", {}).get("name") == name)
     found = [e for e in trace if e["ph"] == "X" and e["tid"] == thread]
     return [(e["name"], e["ts"] // TICK_US, e["dur"] // TICK_US) for e in found]
+
+
+def test_a_run_of_sglang_is_drawn_by_the_same_phases() -> None:
+    """A decodes, waits for B's prefill, and decodes again: it runs all the while."""
+    log = Log()
+    requests = [sglang.Request(name, ((100 * i, 8),), 20) for i, name in enumerate("AB", 1)]
+    config = sglang.Config(max_total_tokens=40, schedule_conservativeness=0.0)
+    run(sglang.Scheduler(config, log), [Arrival(0, r) for r in requests], log)
+    found = list(events(log))
+    assert spans(found, "A") == [("prefill", 0, 1), ("decode", 1, 20)]
+    assert [name for name, _, _ in spans(found, "B")] == [
+        "waiting", "prefill", "decode", "preempted", "prefill", "decode"
+    ]  # fmt: skip
+    (out,) = [e for e in found if e["ph"] == "i"]
+    assert out["args"] == {"for": "A", "tokens_lost": 20}
 
 
 def test_the_victim_is_out_for_five_steps(trace: list[dict[str, Any]]) -> None:

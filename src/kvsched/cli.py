@@ -45,9 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted:
         return
-    from kvsched import vllm
+    from kvsched import sglang, vllm
 
-    click.echo(f"kvsched {__version__}, decides as {vllm.ENGINE} {vllm.VERSION}")
+    engines = " and ".join(f"{twin.ENGINE} {twin.VERSION}" for twin in (vllm, sglang))
+    click.echo(f"kvsched {__version__}, decides as {engines}")
     context.exit()
 
 
@@ -110,24 +111,26 @@ def conform(paths: tuple[Path, ...], jobs: int | None) -> int:
 def explain(case: str, step: int | None, request: str | None, perfetto: Path | None) -> None:
     r"""Say in sentences what the scheduler decided in one step, and why.
 
-    CASE is a recording, or the name of one below tests/golden.
+    CASE is a recording, or the name of one below tests/golden. SGLang's files hold many runs:
+    loop[3] and loop_overlap[3] are the runs of that place. Its other files record one part of the
+    scheduler alone; they are compared, and have no steps to explain.
 
     \b
     Example: kvsched explain seed_a_finish6 --step 2 --request D
+             kvsched explain 'loop[0]' --step 70
     """
-    from kvsched.conform import load, resolve
-    from kvsched.explain import explain_case
+    from kvsched.conform.case import log_of
+    from kvsched.explain import explain_log
 
     if step is None and perfetto is None:
         raise click.UsageError("give --step N, --perfetto FILE or both")
-    recording = load(resolve(case))
+    log = log_of(case)
     if perfetto is not None:
-        from kvsched.conform.replay import replay
         from kvsched.perfetto import write
 
-        write(replay(recording).log, perfetto)
+        write(log, perfetto)
     if step is not None:
-        for sentence in explain_case(recording, step, request):
+        for sentence in explain_log(log, step, request):
             click.echo(sentence)
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import pandas as pd  # type: ignore[import-untyped]
 
 from kvsched.log import Admit, Event, Finish, Log, Preempt, Resume, record
-from kvsched.metrics import RequestMetrics, measure
+from kvsched.metrics import RequestMetrics, measure, usable_blocks
+from kvsched.reader import of_engine
+from kvsched.sglang.records import records
 from kvsched.steps import StepRecord, rebuild
 
 STEP = {
@@ -30,7 +32,7 @@ REQUEST = {
 
 
 def steps(log: Log) -> pd.DataFrame:
-    """One row a step, by its number, of a vLLM log of level EVENTS.
+    """One row a step, by its number, of a log of level EVENTS.
 
     ``start`` and ``end`` of its pass. ``tokens`` computed; ``emitted`` to clients. ``running``,
     ``waiting``, ``skipped``: requests there after ``schedule()``. ``admitted`` for the first time,
@@ -40,14 +42,13 @@ def steps(log: Log) -> pd.DataFrame:
 
     Raises InputError for a log of milestones alone.
     """
-    return _table([_step(r, log) for r in rebuild(log)], STEP)
+    usable = usable_blocks(log)
+    rebuilt = of_engine(log, {"vllm": rebuild, "sglang": records})(log)
+    return _table([_step(r, log, usable) for r in rebuilt], STEP)
 
 
 def requests(log: Log) -> pd.DataFrame:
-    """One row a request, by its id, in order of arrival: what ``RequestMetrics`` says of it.
-
-    Raises InputError for a log of SGLang's scheduler.
-    """
+    """One row a request, by its id, in order of arrival: what ``RequestMetrics`` says of it."""
     return _table([_request(r) for r in measure(log).requests], REQUEST)
 
 
@@ -66,7 +67,7 @@ def _table(rows: list[list[Any]], columns: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(columns)).astype(columns).set_index(index)
 
 
-def _step(r: StepRecord, log: Log) -> list[Any]:
+def _step(r: StepRecord, log: Log, usable: int) -> list[Any]:
     """The values of STEP."""
     resumed = len(r.of(Resume))
     denial = r.denial
@@ -86,7 +87,7 @@ def _step(r: StepRecord, log: Log) -> list[Any]:
         denial.id if denial is not None else None,
         denial.test if denial is not None else None,
         r.free_end,
-        1 - r.free_end / (log.config["num_gpu_blocks"] - 1),
+        1 - r.free_end / usable,
     ]
 
 

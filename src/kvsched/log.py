@@ -312,7 +312,7 @@ class Level(IntEnum):
     """How much a log keeps."""
 
     METRICS = 0
-    """Milestones of requests and counters, from which ``courses.py`` reads; blocks and queues
+    """Milestones of requests and counters, from which ``courses`` reads; blocks and queues
     cannot be rebuilt."""
     EVENTS = 1
     """Every event."""
@@ -324,6 +324,7 @@ class Log:
     The engine loop stamps the step, its start time (``times``) and its end (``ends``); the
     scheduler says which phase it is in. ``delivered`` counts the tokens handed to clients,
     ``free_blocks`` the blocks free after each ``update()``, for a scheduler that keeps blocks.
+    ``milestones`` are the kinds of event kept at every level.
     """
 
     __slots__ = (
@@ -334,6 +335,7 @@ class Log:
         "entries",
         "free_blocks",
         "level",
+        "milestones",
         "phase",
         "step",
         "times",
@@ -352,10 +354,18 @@ class Log:
         self.step = 0
         self.phase = Phase.ARRIVALS
         self.delivered = 0
+        self.milestones = MILESTONES
 
-    def head(self, engine: str, version: str, config: dict[str, Any]) -> None:
-        """Say whose decisions follow."""
+    def head(
+        self,
+        engine: str,
+        version: str,
+        config: dict[str, Any],
+        milestones: frozenset[type] = MILESTONES,
+    ) -> None:
+        """Say whose decisions follow, and which kinds of event are kept at every level."""
         self.engine, self.version, self.config = engine, version, config
+        self.milestones = milestones
 
     def begin(self, step: int, now: int) -> None:
         """Start a step at time ``now``. Steps are numbered without gaps."""
@@ -369,7 +379,7 @@ class Log:
 
     def add(self, event: Event) -> None:
         """Write one event in the present step and phase."""
-        if self.level or type(event) in MILESTONES:
+        if self.level or type(event) in self.milestones:
             self.entries.append(Entry(self.step, self.phase, event))
 
     def lines(self) -> Iterator[str]:

@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import fsum
+from typing import Any
 
 from kvsched import courses
 from kvsched.courses import Course
 from kvsched.distribution import Distribution
 from kvsched.log import Log
+from kvsched.reader import of_engine
+from kvsched.sglang import Config
 from kvsched.workload.traffic import SECOND
 
 VLLM: Mapping[str, tuple[str, str]] = {
@@ -263,11 +266,25 @@ def _gaps(found: Iterable[Course], ends: list[int]) -> Distribution:
 
 
 def _kv_cache_usage(log: Log) -> list[float]:
-    """As vLLM reads it: after the update, in which the finished gave their blocks back."""
+    """As vLLM reads it: after the update, in which the finished gave their blocks back.
+
+    What lies in the cache and nobody holds is free, in SGLang's token_usage too.
+    """
     if not log.free_blocks:
         return []
-    usable = log.config["num_gpu_blocks"] - 1
+    usable = usable_blocks(log)
     return [1.0 - free / usable for free in log.free_blocks]
+
+
+def usable_blocks(log: Log) -> int:
+    """Blocks of the pool that can be handed out: vLLM keeps one for itself, SGLang has pages."""
+    return of_engine(log, _USABLE)(log.config)
+
+
+_USABLE: Mapping[str, Callable[[Mapping[str, Any]], int]] = {
+    "vllm": lambda config: int(config["num_gpu_blocks"]) - 1,
+    "sglang": lambda config: Config.from_dict(config).num_pages,
+}
 
 
 def _mean_over_time(usage: list[float], log: Log) -> float | None:

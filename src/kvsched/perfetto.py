@@ -15,6 +15,8 @@ from kvsched.board import LaneState
 from kvsched.errors import InputError
 from kvsched.log import Log, Preempt
 from kvsched.phases import phase
+from kvsched.reader import of_engine
+from kvsched.sglang.records import records
 from kvsched.steps import StepRecord, rebuild
 
 TICK_US = 1000
@@ -43,7 +45,7 @@ def events(log: Log) -> Iterator[Event]:
     """The trace's events, in order of time within each request."""
     spans = _Spans(log.engine)
     yield {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": log.engine}}
-    for record in rebuild(log):
+    for record in of_engine(log, {"vllm": rebuild, "sglang": records})(log):
         yield from spans.see(record)
         yield _counter(record, "blocks", {"free": record.free, "cached": record.cached})
         waiting = len(record.waiting) + len(record.skipped)

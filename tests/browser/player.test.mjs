@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { barriers, launch, open, PYTHON, serve } from "./harness.mjs";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const STORED = ["many", "priority", "shared", "watermark", "deadlock", "session", "draining"];
+const STORED = ["many", "priority", "shared", "watermark", "deadlock", "session", "draining", "mixed", "lost"];
 const FRAME_MS = 16;
 const shots = process.env.SCREENSHOTS;
 if (shots) mkdirSync(shots, { recursive: true });
@@ -157,8 +157,28 @@ describe("other runs", () => {
   }
   test("the next victim is named by the policy's own rule", async () => {
     await on("priority.html#priority.step=20", async (page) => assert.match(await page.textContent(".kv-queues"), /is the next victim, priority \d+ being the largest/));
+    await on("retraction.html#retraction.step=85", async (page) => assert.match(await page.textContent(".kv-queues"), /D is the next victim, with the fewest outputs/));
     await on("many.html#many.step=20", async (page) => assert.match(await page.textContent(".kv-queues"), /is the next victim, admitted last/));
   });
+});
+
+describe("a run of SGLang", () => {
+  for (const width of [1150, 390]) {
+    test(`a retraction at ${width}`, () => on("retraction.html#retraction.step=86", async (page) => {
+      assert.match(await sentence(page), /^The next tokens need 1 page and none is free. D has the fewest outputs: 506 tokens lost/);
+      assert.match(await page.textContent(".kv-queues"), /new_token_ratio 0.6652/);
+      assert.match(await page.textContent(".kv-tests"), /1 needed > 0 free: D out/);
+      assert.match(await page.textContent(".kv-pool"), /KV pages 128 pages of 16 tokens/);
+      const wide = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+      assert.ok(wide[0] <= wide[1], `scrolls sideways: ${wide}`);
+      if (shots) await page.screenshot({ path: join(shots, `retraction-${width}.png`), fullPage: true });
+      assert.deepEqual(await barriers(page), []);
+    }, { width }));
+  }
+  test("a refusal for memory, outputs to come included", () => on("retraction.html#retraction.step=87", async (page) => {
+    assert.match(await page.textContent(".kv-tests"), /D is refused by the memory test, 238 tokens short/);
+    assert.match(await page.textContent(".kv-queues"), /batch_is_full/);
+  }));
 });
 
 for (const path of ["example.html", "long.html"]) {

@@ -14,10 +14,11 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from kvsched import palette
+from kvsched import palette, sglang
 from kvsched.book import runtime
 from kvsched.conform.recording import load
 from kvsched.conform.replay import replay
+from kvsched.conform.sglang.replay import replay as replay_sglang
 from kvsched.engine import run
 from kvsched.explain.short import plain
 from kvsched.log import Log
@@ -99,6 +100,24 @@ def long_run() -> Log:
     return log
 
 
+def retraction() -> Log:
+    """SGLang: four long prompts, 128 pages of 16 tokens; the least advanced is retracted."""
+    config = sglang.Config(2048, page_size=16, schedule_conservativeness=0.3)
+    arrivals = [
+        Arrival(3 * i, sglang.Request(name, ((10_000 * i, 430),), 150))
+        for i, name in enumerate("ABCD")
+    ]
+    log = Log()
+    run(sglang.Scheduler(config, log), arrivals, log, lag=1)
+    return log
+
+
+def recorded_loop(name: str, place: int) -> Log:
+    """A recorded loop of SGLang's."""
+    runs = json.loads((GOLDEN / "sglang" / f"{name}.json").read_text(encoding="utf-8"))["runs"]
+    return replay_sglang(runs[place]).log
+
+
 def sentences(**params: Any) -> list[str]:
     """What the chapter's view says of each step."""
     says = find("preemption")(**params)["trace"]["says"]
@@ -115,6 +134,9 @@ def main(folder: Path) -> None:
         assets.WORKER: assets.worker(),
         "index.html": view_page("preemption"),
         "long.html": stored_page("long", long_run()),
+        "retraction.html": stored_page("retraction", retraction()),
+        "mixed.html": stored_page("mixed", recorded_loop("loop", 43)),
+        "lost.html": stored_page("lost", recorded_loop("loop", 64)),
         "expected.json": json.dumps(sentences(blocks=2050)),
     }
     for name, case in STORED.items():

@@ -8,10 +8,12 @@ import pytest
 
 from kvsched.contract import TOKEN, WHOLE_SEQUENCE, Denial, Plan, Result
 from kvsched.engine import Engine, Outcome, ScriptedExecutor, run
+from kvsched.engine.loop import PATIENCE
+from kvsched.errors import InputError
 from kvsched.log import Abort, Arrive, Log, Preempt, Refuse
 from kvsched.request import Request
 from kvsched.vllm import Config, Scheduler
-from kvsched.workload import Arrival, Cancel, Door
+from kvsched.workload import Arrival, Calendar, Cancel, ClosedLoop, Door
 
 
 class Beginner:
@@ -177,6 +179,14 @@ class TestTheDoor:
         assert [entry.event.id for entry in log.of(Arrive)] == ["b"]
         assert not log.of(Preempt)
 
+    @pytest.mark.parametrize("wait", [False, True])
+    def test_a_cap_below_one_token_is_no_client_s(self, wait: bool) -> None:
+        """The SamplingParams of vLLM refuse it; the scheduler alone would take it."""
+        asked = request("a", 4, 0)
+        with pytest.raises(InputError, match="request a: max_tokens is 0; allow >= 1 token"):
+            ClosedLoop([asked], 1, Log()) if wait else Calendar([Arrival(0, asked)])
+        assert small(Log()).add(asked) is None
+
     def test_without_a_door_the_twin_refuses_nobody(self) -> None:
         log = Log()
         outcome = run(small(log), [Arrival(0, request("a", 37, 5))], log, max_steps=50)
@@ -236,4 +246,13 @@ class TestHowARunEnds:
     def test_what_is_still_to_come_can_end_a_standstill(self) -> None:
         log = Log()
         events = [Arrival(0, request("huge", 50)), Arrival(0, request("s")), Cancel(1200, "huge")]
-        assert run(small(log), events, log) == Outcome("all_done", steps=1203, now=1203)
+        outcome = run(small(log), events, log)
+        assert outcome == Outcome("all_done", steps=PATIENCE + 3, now=1203)
+
+    def test_what_is_far_off_is_waited_for_by_a_jump(self) -> None:
+        """The second also waits behind the first, which can never come in."""
+        log = Log()
+        events = [Arrival(0, request("huge", 50)), Arrival(10**9, request("s"))]
+        outcome = run(small(log), events, log)
+        assert (outcome.verdict, outcome.steps) == ("deadlock", 2 * PATIENCE)
+        assert outcome.now == 10**9 + PATIENCE

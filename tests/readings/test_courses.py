@@ -105,10 +105,10 @@ class TestByHand:
         assert b.prefills == [Prefill(0, 8, 5, 0)]
         assert (b.shared_hits, b.own_hits, b.first_hits, b.first_queries) == (8, 0, 8, 13)
 
-    def test_of_sglang_there_are_none(self) -> None:
+    def test_of_an_unknown_engine_there_are_none(self) -> None:
         log = Log()
-        log.head("sglang", "0.5.18", {})
-        with pytest.raises(InputError, match="use a vLLM log"):
+        log.head("other", "1", {})
+        with pytest.raises(InputError, match="of engine 'other'; known here: vllm, sglang"):
             courses.read(log)
 
 

@@ -322,23 +322,36 @@ class TestCase32:
         denial = scheduler.plan.denials[0]
         assert denial == Denial("r3", RESERVATION, need=2001, free=5000 + 3000, reserved=6004)
 
-    def test_case_32_three_run_until_one_ends_where_the_reservation_is_whole(self) -> None:
-        """So it stays with ignore-EOS requests and no radix cache."""
-        config = Config(8000, disable_radix_cache=True)
-        run, scheduler = engine(config, many(4, 1000, 1000, ignore_eos=True))
+    @pytest.mark.parametrize(
+        ("outputs", "knobs", "own"),
+        [
+            (1000, {"disable_radix_cache": True}, {"ignore_eos": True}),
+            (1000, {"schedule_conservativeness": 1.5, "page_size": 16}, {}),
+            (1300, {}, {}),
+        ],
+        ids=["the reservation is whole", "the ratio is 1", "the outputs are longer"],
+    )
+    def test_case_32_three_run_until_one_ends(
+        self, outputs: int, knobs: dict[str, Any], own: dict[str, Any]
+    ) -> None:
+        """So it stays where the second pass refuses as well: its full flag is the batch's."""
+        run, scheduler = engine(Config(8000, **knobs), many(4, 1000, outputs, **own))
         run.step()
-        for _ in range(999):
+        for _ in range(outputs - 1):
             assert not run.log.of(Finish)
             run.step()
             assert len(scheduler.running) == 3
         assert len(run.log.of(Finish)) == 3
 
-    def test_case_32_the_fourth_joins_in_the_next_pass_where_it_is_a_share(self) -> None:
+    @pytest.mark.parametrize(("outputs", "joins"), [(1000, True), (1290, True), (1291, False)])
+    def test_case_32_the_fourth_joins_in_the_next_pass_where_a_share_leaves_room(
+        self, outputs: int, joins: bool
+    ) -> None:
         """The full flag of the first pass was the empty running batch's, and goes with it.
 
-        From then on each of the three reserves 0.7 of its outputs, which leaves room.
+        From then on each of the three reserves 0.7 of its outputs.
         """
-        run, scheduler = engine(Config(8000), many(4, 1000, 1000))
-        run.step()
+        run, scheduler = engine(Config(8000), many(4, 1000, outputs))
+        assert len(run.step().admitted) == 3
         assert scheduler.full
-        assert run.step().admitted == ["r3"]
+        assert run.step().admitted == (["r3"] if joins else [])

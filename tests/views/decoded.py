@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from kvsched.conform.recording import Recording, find, load
 from kvsched.conform.replay import not_modelled, replay
+from kvsched.conform.sglang.replay import replay as replay_sglang
+from kvsched.log import Log
+from kvsched.sglang.board import Board
+from kvsched.sglang.steps import rebuild as rebuild_sglang
 from kvsched.steps import StepRecord, rebuild
 from kvsched.views.trace import encode
 
@@ -26,6 +30,11 @@ FIELDS = [
     "free_crc_end", "cached_end",
 ]  # fmt: skip
 """What of a step must come out equal; its entries are what goes in."""
+ITERATION = [
+    "step", "rows", "chunked", "ratio", "full", "erased", "waiting", "running", "emitted",
+    "ratio_end",
+]  # fmt: skip
+"""The same of an iteration of SGLang's."""
 
 
 def recordings() -> Iterator[Recording]:
@@ -45,14 +54,42 @@ def rebuilt(record: StepRecord) -> dict[str, Any]:
     return {**fields, "loaded": sorted(record.loaded)}
 
 
+def loops() -> Iterator[tuple[str, Log]]:
+    """Some of SGLang's recorded loops: every third of the normal loop, all of the overlap loop."""
+    for name, apart in (("loop", 3), ("loop_overlap", 1)):
+        runs = json.loads((GOLDEN / "sglang" / f"{name}.json").read_text())["runs"]
+        for place in range(0, len(runs), apart):
+            yield f"{name}[{place}]", replay_sglang(runs[place]).log
+
+
+def iterations(log: Log) -> Iterator[dict[str, Any]]:
+    """An iteration's fields by name, with the pages as they lie at its end."""
+    board = Board(log)
+    for it in rebuild_sglang(log, board):
+        pages = board.ledger
+        yield {
+            **{name: getattr(it, name) for name in ITERATION},
+            "live": {i: numbers for i, (_, *numbers) in it.live.items()},
+            "denial": it.denial._asdict() if it.denial is not None else None,
+            "free_queue": list(pages.pool),
+            "owners": dict(pages.owners),
+            "tables": {i: list(table) for i, table in pages.tables.items() if table},
+        }
+
+
 def main() -> None:
     """Write every recording's trace and its steps."""
     for recording in recordings():
         log = replay(recording).log
-        trace = encode(log)
-        steps = [rebuilt(record) for record in rebuild(log)][: len(trace["events"])]
-        line = {"name": recording.name, "trace": trace, "steps": steps}
-        sys.stdout.write(json.dumps(line, separators=(",", ":")) + "\n")
+        _write(recording.name, log, map(rebuilt, rebuild(log)))
+    for name, log in loops():
+        _write(name, log, iterations(log))
+
+
+def _write(name: str, log: Log, steps: Iterable[dict[str, Any]]) -> None:
+    trace = encode(log)
+    line = {"name": name, "trace": trace, "steps": list(steps)[: len(trace["events"])]}
+    sys.stdout.write(json.dumps(line, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

@@ -118,9 +118,10 @@ def run(
 ) -> Outcome:
     """Run a workload to its end and say how it ended.
 
-    A run always ends: once no event is to come, PATIENCE steps that neither deliver a token nor
-    bring any request further than it ever was are a deadlock or a livelock. A step
-    that waits for something the executor has due does not count, unless it begins a load.
+    A run always ends: PATIENCE steps that neither deliver a token nor bring any request further
+    than it ever was are a deadlock or a livelock, or, if an event is still to come, a wait for it:
+    the clock jumps there. A step that waits for something the executor has due does not count,
+    unless it begins a load.
     """
     return drive(Engine(scheduler, workload, log, clock, executor, lag, door), max_steps)
 
@@ -135,15 +136,18 @@ def drive(engine: Engine, max_steps: int | None = None) -> Outcome:
         if not (scheduler.has_work() or engine.batches):
             engine.now = max(engine.now, engine.calendar.next_at() or 0)
         plan = engine.advance(max_steps)
-        to_come = engine.calendar.next_at() is not None
-        progress.see(plan, to_come, engine.executor.due())
+        progress.see(plan, engine.executor.due())
         if progress.idle_steps >= PATIENCE:
-            return Outcome(progress.verdict, engine.steps, engine.now, _holdings(scheduler))
+            ahead = engine.calendar.next_at()
+            if ahead is None:
+                return Outcome(progress.verdict, engine.steps, engine.now, _holdings(scheduler))
+            engine.now = max(engine.now, ahead)
+            progress.start_again()
     return Outcome("all_done", engine.steps, engine.now)
 
 
 class _Progress:
-    """Tokens delivered, plus how far each request ever got, plus events still due.
+    """Tokens delivered, plus how far each request ever got.
 
     A scheduler that heads its log counts what it delivers; of one that does not, every sampled
     token counts as delivered.
@@ -161,13 +165,17 @@ class _Progress:
         """``livelock`` if passes or loads were made lately, else ``deadlock``."""
         return "livelock" if self.moved > self.idle_steps // 2 else "deadlock"
 
-    def see(self, plan: Plan, to_come: bool, due: bool) -> None:
+    def start_again(self) -> None:
+        """Count from here on."""
+        self.idle_steps = self.moved = 0
+
+    def see(self, plan: Plan, due: bool) -> None:
         """Count a step in which nothing was gained; any gain starts the count again."""
         log = self.engine.log
         delivered = log.delivered if log.engine else self.engine.sampled
-        if delivered > self.delivered or to_come or self._further(plan):
+        if delivered > self.delivered or self._further(plan):
             self.delivered = delivered
-            self.idle_steps = self.moved = 0
+            self.start_again()
             return
         loads = self._begins_a_load()
         if loads or not due:

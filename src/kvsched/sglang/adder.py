@@ -33,6 +33,7 @@ class PrefillAdder:
     evictable tokens less an offset, and falls when a found prefix is locked. ``input_left`` and
     ``chunk_left`` (None with chunking off) are what the pass and the chunk may still compute.
     ``can_run``: who is admitted; ``preempted``: who made room; ``denial``: the last refusal.
+    ``tested``: both sides of the last request's memory test, None if it did not come to it.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class PrefillAdder:
         self.preempted: list[Req] = []
         self.new_chunked: Req | None = None
         self.denial: Denial | None = None
+        self.tested: tuple[int, float] | None = None
         self.hit_tokens = 0
         self.input_tokens = 0
 
@@ -120,10 +122,12 @@ class PrefillAdder:
 
     def add(self, r: Req) -> Verdict:
         """Admit ``r``, whose prefix has just been matched, as a whole, in part, or not (S:1201)."""
+        self.tested = None
         most = self.config.prefill_max_requests
         if most is not None and len(self.can_run) >= most:
             return self._deny(r, Verdict.OTHER, POLICY, len(self.can_run) + 1, most)
         wanted = self.wants(r)
+        self.tested = wanted, self.total_left
         if self.refuses(wanted):
             return self._no_room(r, wanted)
         computed = self.kv.ceil(r.fill_len - r.prefix_len)

@@ -31,10 +31,21 @@ from kvsched.sglang.state import Place, State, state_at
 class Lane:
     """One request as the log shows it. ``over``: it ended, and may still linger in a batch."""
 
-    __slots__ = ("computed", "id", "num_tokens", "over", "retracted", "retractions")
+    __slots__ = (
+        "computed",
+        "id",
+        "num_prompt_tokens",
+        "num_tokens",
+        "over",
+        "priority",
+        "retracted",
+        "retractions",
+    )
 
     def __init__(self, event: Arrive) -> None:
         self.id = event.id
+        self.priority = event.priority
+        self.num_prompt_tokens = event.num_prompt_tokens
         self.num_tokens = event.num_prompt_tokens
         self.computed = 0
         self.retracted = False
@@ -75,6 +86,7 @@ class Board:
         self.last = Pass([], 0, None)
         self.passes: dict[int, Pass] = {}
         self._emitted: list[str] = []
+        self._dropped: list[str] = []
 
     # -- what it shows ----------------------------------------------------------------------
 
@@ -102,6 +114,11 @@ class Board:
         """Who got a token since the last call."""
         emitted, self._emitted = self._emitted, []
         return emitted
+
+    def take_dropped(self) -> list[str]:
+        """Whose token came back too late since the last call."""
+        dropped, self._dropped = self._dropped, []
+        return dropped
 
     # -- how it moves -----------------------------------------------------------------------
 
@@ -172,7 +189,11 @@ class Board:
         back = self.passes.pop(event.step)
         for request_id, _, _ in back.rows:
             lane = self.lanes[request_id]
-            if request_id != back.middle and not lane.over and not lane.retracted:
+            if request_id == back.middle or lane.over:
+                continue
+            if lane.retracted:
+                self._dropped.append(request_id)
+            else:
                 lane.num_tokens += 1
                 self._emitted.append(request_id)
 

@@ -9,7 +9,7 @@ from random import Random
 from kvsched.contract import Denial, Plan
 from kvsched.log import Finish, Log
 from kvsched.sglang.config import Config
-from kvsched.sglang.events import Chunked, Drop, Full, Ratio, Requeue, write
+from kvsched.sglang.events import MILESTONES, Chunked, Drop, Full, Ratio, Requeue, write
 from kvsched.sglang.kv_cache import KVCache
 from kvsched.sglang.policy import SchedulePolicy
 from kvsched.sglang.ratio import NewTokenRatio
@@ -64,7 +64,7 @@ class Core:
     def __init__(self, config: Config, log: Log | None = None) -> None:
         self.config = config
         self.log = log if log is not None else Log()
-        self.log.head("sglang", "0.5.18", asdict(config))
+        self.log.head("sglang", "0.5.18", asdict(config), MILESTONES)
         self.kv = KVCache(config, self.log)
         self.ratio = NewTokenRatio(config)
         self.policy = self.policy_class(config, self.kv, Random(config.seed))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, cast
 
+from kvsched import log as logs
 from kvsched.log import Event, Log
 
 
@@ -37,12 +38,17 @@ class Opening(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """``id`` was offered to the adder; ``extent`` is what it computes, None if it was refused."""
+    """``id`` was offered to the adder; ``extent`` is what it computes, None if it was refused.
+
+    ``asked`` tokens of memory were compared with ``left``; both None where it was not asked for.
+    """
 
     id: str
     extent: tuple[int, int] | None
     verdict: str
     budgets: Budgets
+    asked: int | None
+    left: float | None
 
 
 class Continued(NamedTuple):
@@ -173,6 +179,10 @@ SGLangEvent = (
     | Full
     | Ratio
 )
+
+
+MILESTONES = logs.MILESTONES | {Ride, Landed}
+"""Kept at every level: with these, who computes and who gets a token follows in each step."""
 
 
 def write(log: Log, event: SGLangEvent) -> None:

@@ -44,6 +44,7 @@ class Adder(PrefillAdder):
         need = r.fill_len - r.prefix_len
         computed = self.kv.ceil(need)
         left = min(self.current_left, self.total_left)
+        self.tested = computed, left
         if computed > left:
             return self._deny(r, Verdict.NO_TOKEN, RESERVATION, computed, floor(left))
         self._include(r)

@@ -17,13 +17,18 @@ from kvsched.sglang.req import Req
 
 
 class KVCache:
-    """Pool and tree. Without a radix cache (``tree`` None) nothing is found and nothing kept."""
+    """Pool and tree. Without a radix cache (``tree`` None) nothing is found and nothing kept.
+
+    ``filled_by``: who filled a page of the tree, kept to tell own prefix hits from shared ones; of
+    any other page it says nothing.
+    """
 
     def __init__(self, config: Config, log: Log) -> None:
         self.page_size = config.page_size
         self.log = log
         self.pool = PagePool(config.num_pages)
         self.tree = RadixTree(config.page_size) if config.radix else None
+        self.filled_by: dict[int, Req] = {}
 
     @property
     def available(self) -> int:
@@ -39,6 +44,11 @@ class KVCache:
     def protected(self) -> int:
         """Tokens in the tree that somebody holds."""
         return self.tree.protected if self.tree is not None else 0
+
+    @property
+    def free_pages(self) -> int:
+        """Pages that nobody holds; the engine counts what it could evict as free."""
+        return (self.available + self.evictable) // self.page_size
 
     def ceil(self, tokens: int) -> int:
         """Tokens rounded up to whole pages."""
@@ -57,6 +67,13 @@ class KVCache:
             return
         r.prefix_len, r.last_node = self.tree.match(r.tokens(tokens))
         r.cache_protected_len = r.prefix_len
+
+    def own_hits(self, r: Req) -> int:
+        """Tokens of what was found that ``r`` itself had computed, before it was retracted."""
+        if self.tree is None or r.last_node is None:
+            return 0
+        found = self.tree.pages_to(r.last_node)
+        return self.page_size * sum(self.filled_by.get(page) is r for page in found)
 
     def lock(self, r: Req) -> None:
         """Hold what was found."""
@@ -183,6 +200,7 @@ class KVCache:
 
     def _keep(self, r: Req, pages: Sequence[int]) -> None:
         if pages:
+            self.filled_by.update(dict.fromkeys(pages, r))
             self.log.add(Cache(r.id, tuple(pages)))
 
     def _give(self, r: Req, pages: Sequence[int]) -> None:

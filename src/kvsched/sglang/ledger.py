@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from kvsched.log import Allocate, Cache, Evict, Free
@@ -23,6 +24,7 @@ class Ledger:
         self.owners: dict[int, str] = {}
         self._holders: dict[int, int] = {}
         self._held = 0
+        self._erased: list[dict[str, int]] = []
 
     @property
     def free(self) -> int:
@@ -70,9 +72,13 @@ class Ledger:
 
     def evict(self, event: Evict) -> None:
         """Pages the tree gives up."""
-        for page in event.blocks:
-            del self.owners[page]
+        self._erased.append(dict(Counter(self.owners.pop(page) for page in event.blocks)))
         self.pool.give(event.blocks)
+
+    def take_erased(self) -> list[dict[str, int]]:
+        """Who had filled the pages of each eviction since the last call, and how many."""
+        erased, self._erased = self._erased, []
+        return erased
 
     def leave(self, event: own.Leave) -> None:
         """A table goes."""

@@ -105,7 +105,8 @@ class Prefill(Preemption):
             verdict = adder.add(r)
             added = bool(adder.can_run) and adder.can_run[-1] is r
             extent = r.extend_range if added else None
-            write(self.log, Offer(r.id, extent, verdict.value, adder.budgets))
+            asked, left = adder.tested or (None, None)
+            write(self.log, Offer(r.id, extent, verdict.value, adder.budgets, asked, left))
             if verdict is Verdict.NO_TOKEN:
                 self.set_full(True, adder.denial)
             if verdict is not Verdict.CONTINUE and not added:
@@ -158,18 +159,10 @@ class Prefill(Preemption):
         if r.has_slot:
             self.log.add(Chunk(r.id, end - start))
             return
-        own = self._own_hits(r)
+        own = self.kv.own_hits(r)
         (self.plan.resumed if r.is_retracted else self.plan.admitted).append(r.id)
         kind = Resume if r.is_retracted else Admit
         self.log.add(kind(r.id, end - start, start, own, start - own))
-
-    def _own_hits(self, r: Req) -> int:
-        """Tokens found in pages that ``r`` itself had held before it was retracted."""
-        if not r.former_pages or self.kv.tree is None or r.last_node is None:
-            return 0
-        found = self.kv.tree.pages_to(r.last_node)
-        same = sum(1 for old, new in zip(r.former_pages, found, strict=False) if old == new)
-        return same * self.config.page_size
 
     def _deny_slot(self, r: Req, need: int, running: int) -> None:
         denial = Denial(r.id, SLOT, need, free=max(0, self.slots_left(running)))

@@ -45,7 +45,6 @@ class Req:
         "extend_range",
         "fill_len",
         "finished",
-        "former_pages",
         "has_slot",
         "id",
         "ignore_eos",
@@ -92,7 +91,6 @@ class Req:
         self.cache_protected_len = 0
         self.last_node: Node | None = None
         self.pages: list[int] = []
-        self.former_pages: list[int] = []
         self.has_slot = False
         self.inflight_middle_chunks = 0
         self.is_retracted = False

@@ -102,7 +102,6 @@ class Decoding(Core):
         What the tree got of it stays findable; nothing new is given to the tree.
         """
         free_before, lost = len(self.kv.pool), r.kv_committed_len
-        r.former_pages = r.pages
         self.free(r, insert=False)
         self.kv.evict_for(self.room_for(remaining), r.id)
         r.prefix_len = 0

@@ -109,6 +109,7 @@ class Scheduler(Prefill):
             write(self.log, Landed(plan.step))
             self._process(batch, result)
         self.log_flags()
+        self.log.free_blocks.append(self.kv.free_pages)
 
     # -- the engine's decisions -------------------------------------------------------------
 

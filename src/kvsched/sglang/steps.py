@@ -13,7 +13,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kvsched.contract import Denial
-from kvsched.log import Admit, Arrive, Entry, Finish, Log, Phase, Preempt
+from kvsched.errors import InputError
+from kvsched.log import Admit, Arrive, Entry, Finish, Level, Log, Phase, Preempt
 from kvsched.sglang.board import Board, Lane, Pass
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ class Iteration:
     ``kind``: extend, mixed, decode or idle. ``rows``: id, first token and end of each. ``live``
     maps id to (derived state, tokens with KV, tokens, retractions). ``free``, ``evictable`` and
     ``protected`` count tokens. All stand after ``schedule()``; ``*_end`` after ``update()``.
-    ``emitted``: who got a token. ``finished``: who ended, however.
+    ``ratio_before``: ``new_token_ratio`` at the start. ``emitted``: who got a token, ``dropped``:
+    whose token came back too late. ``erased``: for each Evict, who had filled the pages, and how
+    many. ``finished``: who ended, however.
     """
 
     step: int
@@ -38,6 +41,7 @@ class Iteration:
     kind: str = "idle"
     rows: list[tuple[str, int, int]] = field(default_factory=list)
     chunked: str | None = None
+    ratio_before: float = 0.0
     ratio: float = 0.0
     free: int = 0
     evictable: int = 0
@@ -47,7 +51,9 @@ class Iteration:
     full: bool = False
     live: dict[str, tuple[str, int, int, int]] = field(default_factory=dict)
     denial: Denial | None = None
+    erased: list[dict[str, int]] = field(default_factory=list)
     emitted: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
     ratio_end: float = 0.0
     free_end: int = 0
     evictable_end: int = 0
@@ -83,9 +89,15 @@ class Iteration:
         return [event for event in events if isinstance(event, kinds)]
 
 
-def rebuild(log: Log) -> Iterator[Iteration]:
-    """The iterations of a run, in order. Needs a log of level EVENTS."""
-    board = Board(log)
+def rebuild(log: Log, board: Board | None = None) -> Iterator[Iteration]:
+    """The iterations of a run, in order.
+
+    ``board``: a fresh one that watches more than the iterations tell; it is moved along.
+    Raises InputError for a log of milestones alone, which cannot tell them.
+    """
+    if log.level is not Level.EVENTS:
+        raise InputError("log", "keeps milestones alone", "run with a log of Level.EVENTS")
+    board = board if board is not None else Board(log)
     by_step = {step: list(entries) for step, entries in groupby(log.entries, lambda e: e.step)}
     for step, now in enumerate(log.times):
         yield _iteration(board, Iteration(step, now, by_step.get(step, [])))
@@ -96,13 +108,15 @@ def _iteration(board: Board, it: Iteration) -> Iteration:
         (i for i, entry in enumerate(it.entries) if entry.phase > Phase.SCHEDULE), len(it.entries)
     )
     board.rows = []
+    it.ratio_before = board.ratio
     for entry in it.entries[:split]:
         board.apply(entry.event)
     launched = board.launch(it.step)
     _after_schedule(board, launched, it)
     for entry in it.entries[split:]:
         board.apply(entry.event)
-    it.emitted = board.take_emitted()
+    it.emitted, it.dropped = board.take_emitted(), board.take_dropped()
+    it.erased = board.ledger.take_erased()
     pages = board.ledger
     it.ratio_end, it.free_end, it.evictable_end = board.ratio, pages.free, pages.evictable
     return it

@@ -7,12 +7,14 @@ tokens a resume would find, or of the base those just read from the cache.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from kvsched.log import Abort, Admit, Chunk, Finish, Phase, Preempt, Resume
 from kvsched.palette import BLOCKED, DECODE, DRAINING, PHASES, PREEMPTED, PREFILL, WAITING
 from kvsched.phases import ending, phase
-from kvsched.views.follow import Moment
+from kvsched.sglang.events import Lose
+from kvsched.steps import StepRecord
 
 SHOWN = (*(each.slug for each in PHASES), "idle")
 """The phases by number; ``idle`` is a running request that computes nothing in a step."""
@@ -23,6 +25,15 @@ _GROWING = frozenset({_NUMBER[DECODE.slug]})
 _PREFILL = _NUMBER[PREFILL.slug]
 
 Cell = tuple[int, int, int, int]
+
+
+class Moment(Protocol):
+    """A step of any engine's run; ``found``: tokens each victim would find in the cache."""
+
+    @property
+    def record(self) -> StepRecord: ...
+    @property
+    def found(self) -> Mapping[str, int]: ...
 
 
 class Lane:
@@ -50,6 +61,11 @@ class Lane:
                 last[2] += 1
                 return
         self.segments.append([number, step, 1, height, number in _GROWING, base, found])
+
+    def end(self, step: int, word: str) -> None:
+        """It ended; what is said later counts, as an abort may end a request only steps after."""
+        self.marks = [mark for mark in self.marks if mark[1] != "end"]
+        self.marks.append([step, "end", word, self.tokens])
 
     def send(self, step: int, tokens: int) -> None:
         """The client got tokens."""
@@ -96,19 +112,20 @@ def _cell(moment: Moment, request_id: str, engine: str, hits: int, chunked: bool
 def _mark(lanes: dict[str, Lane], moment: Moment) -> None:
     step = moment.record.step
     for entry in moment.record.entries:
-        event = entry.event
+        event: Any = entry.event
         match event:
             case Preempt():
                 lanes[event.id].marks.append([step, "lost", event.tokens_lost])
             case Resume():
                 lanes[event.id].marks.append([step, "back", event.computed, event.tokens])
             case Finish():
-                lane, word = lanes[event.id], ending(event.status)
-                lane.marks.append([step, "end", word, lane.tokens])
+                lanes[event.id].end(step, ending(event.status))
+            case Lose():
+                for request_id in event.ids:
+                    lanes[request_id].end(step, ending("LOST"))
             case Abort() if event.status is not None and event.id in lanes:
                 before = entry.phase in (Phase.ARRIVALS, Phase.SCHEDULE)
-                lane = lanes[event.id]
-                lane.marks.append([step - before, "end", "aborted", lane.tokens])
+                lanes[event.id].end(step - before, "aborted")
 
 
 def _trimmed(values: list[int]) -> list[int]:

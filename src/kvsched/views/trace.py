@@ -13,43 +13,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from kvsched import log as logs
 from kvsched.contract import POLICY, Denial
-from kvsched.explain.short import Short
 from kvsched.log import Arrive, Event, Log, Phase, Preempt
-from kvsched.views.cells import SHOWN, Lane, extend
-from kvsched.views.follow import Moment, follow
-from kvsched.views.panels import panel
+from kvsched.reader import of_engine
+from kvsched.views.cells import SHOWN, Lane, Moment, extend
+from kvsched.views.engines import ENGINES, Engine
 
-KINDS: tuple[type[Event], ...] = (
-    logs.Arrive, logs.Admit, logs.Resume, logs.Chunk, logs.Idle, logs.Allocate, logs.Evict,
-    logs.Cache, logs.Uncache, logs.Free, logs.Deny, logs.Undeny, logs.Preempt, logs.Finish,
-    logs.Abort, logs.Forget, logs.Promote, logs.SetAside, logs.Enqueue, logs.Load, logs.Report,
-    logs.Progress, logs.ChunkEnd, logs.Continue, logs.Deliver,
-)  # fmt: skip
-"""The kinds that move a board, and ``deliver``; the others are told in words only."""
-
-_KIND = {kind: place for place, kind in enumerate(KINDS)}
 _PART = {Phase.ARRIVALS: 0, Phase.SCHEDULE: 0, Phase.MID: 1, Phase.UPDATE: 2}
-_BLOCKS = frozenset({"blocks", "hits", "front", "back", "invalid_blocks"})
+_BLOCKS = frozenset({"blocks", "hits", "front", "back", "invalid_blocks", "pages"})
 _ONE_ID = frozenset({"id", "by"})
-_IDS = frozenset({"ids", "recving", "sending"})
+_IDS = frozenset({"ids", "recving", "sending", "victims", "kept", "aborted"})
 _AFTERWARDS = 5
 """Steps kept after the last event of a run that stands still."""
 
 
 def encode(log: Log) -> dict[str, Any]:
     """The run as one JSON-able dict."""
-    told = _Telling(log)
-    for moment in _kept(log):
+    engine = of_engine(log, ENGINES)
+    told = _Telling(log, engine)
+    for moment in _kept(engine.follow(log)):
         told.see(moment)
     numbers: dict[str, int] = {}
-    events = _events(log, len(told.says), numbers)
+    events = _events(log, len(told.says), numbers, engine.kinds)
     return {
         "engine": log.engine,
-        "config": _config(log.config),
+        "config": engine.config(log.config),
         "ids": list(numbers),
-        "kinds": [[kind.__name__.lower(), *kind._fields] for kind in KINDS],
+        "kinds": [[kind.__name__.lower(), *kind._fields] for kind in engine.kinds],
         "events": events,
         "phases": list(SHOWN),
         "lanes": {request_id: lane.encoded() for request_id, lane in told.lanes.items()},
@@ -67,9 +57,9 @@ class _Telling:
     than before. ``denied``: the runs of steps in which a denial stands, as first step and length.
     """
 
-    def __init__(self, log: Log) -> None:
-        self.engine, self.config = log.engine, log.config
-        self.short = Short(log.config)
+    def __init__(self, log: Log, engine: Engine) -> None:
+        self.name, self.config = log.engine, log.config
+        self.tell, self.panel = engine.short(log.config), engine.panel
         self.lanes: dict[str, Lane] = {}
         self.says: list[list[str]] = []
         self.panels: list[dict[str, Any]] = []
@@ -79,9 +69,9 @@ class _Telling:
 
     def see(self, moment: Moment) -> None:
         """Tell the next step."""
-        extend(self.lanes, moment, self.engine)
-        self.says.append(self.short.tell(moment.record))
-        self.panels.append(panel(moment, self.config))
+        extend(self.lanes, moment, self.name)
+        self.says.append(self.tell(moment))
+        self.panels.append(self.panel(moment, self.config))
         self._stop(moment)
 
     def _stop(self, moment: Moment) -> None:
@@ -100,10 +90,10 @@ class _Telling:
                 self.denied += [record.step, 1]
 
 
-def _kept(log: Log) -> Iterator[Moment]:
+def _kept(moments: Iterable[Moment]) -> Iterator[Moment]:
     """The steps to show: where a run stands still for good, it is cut soon after."""
     still: list[Moment] = []
-    for moment in follow(log):
+    for moment in moments:
         still.append(moment)
         if moment.record.scheduled or moment.record.entries:
             yield from still
@@ -131,13 +121,17 @@ def runs(blocks: Iterable[int]) -> list[int]:
     return found
 
 
-def _events(log: Log, steps: int, numbers: dict[str, int]) -> list[list[list[list[Any]]]]:
+def _events(
+    log: Log, steps: int, numbers: dict[str, int], kinds: Sequence[type[Any]]
+) -> list[list[list[list[Any]]]]:
+    place = {kind: number for number, kind in enumerate(kinds)}
     for entry in log.of(Arrive):
         numbers.setdefault(str(getattr(entry.event, "id", "")), len(numbers))
     parts: list[list[list[list[Any]]]] = [[[], [], []] for _ in range(steps)]
     for entry in log.entries:
-        if entry.step < steps and type(entry.event) in _KIND:
-            parts[entry.step][_PART[entry.phase]].append(_event(entry.event, numbers))
+        kind = place.get(type(entry.event))
+        if entry.step < steps and kind is not None:
+            parts[entry.step][_PART[entry.phase]].append([kind, *_event(entry.event, numbers)])
     for step in parts:
         while step and not step[-1]:
             step.pop()
@@ -145,14 +139,13 @@ def _events(log: Log, steps: int, numbers: dict[str, int]) -> list[list[list[lis
 
 
 def _event(event: Event, numbers: dict[str, int]) -> list[Any]:
-    values = event._asdict()
-    return [_KIND[type(event)], *(_field(name, values[name], numbers) for name in values)]
+    return [_field(name, value, numbers) for name, value in event._asdict().items()]
 
 
 def _field(name: str, value: Any, numbers: dict[str, int]) -> Any:
     if name in _BLOCKS:
         return runs(value)
-    if name in _ONE_ID:
+    if name in _ONE_ID and value is not None:
         return numbers.setdefault(value, len(numbers))
     if name in _IDS:
         return [numbers.setdefault(each, len(numbers)) for each in value]
@@ -164,13 +157,3 @@ def _field(name: str, value: Any, numbers: dict[str, int]) -> Any:
 def _denial(denial: Denial, numbers: dict[str, int]) -> Sequence[Any]:
     """Who, which test, then both sides in the order of their fields."""
     return [numbers.setdefault(denial.id, len(numbers)), *denial[1:]]
-
-
-def _config(config: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "blocks": config["num_gpu_blocks"] - 1,
-        "size": config["block_size"],
-        "budget": config["max_num_batched_tokens"],
-        "slots": config["max_num_seqs"],
-        "policy": config["policy"],
-    }

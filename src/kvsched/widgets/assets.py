@@ -17,8 +17,9 @@ from kvsched import palette
 
 FRONT = Path(__file__).parent / "front"
 PLAYER = (
-    "decode", "queues", "board", "steps", "run", "pen", "labels", "lanes", "scrub", "blocks",
-    "map", "freequeue", "chips", "tests", "transport", "sentence", "poolwords", "legend", "player",
+    "decode", "queues", "board", "sglang", "steps", "run", "pen", "labels", "lanes", "scrub",
+    "blocks", "map", "freequeue", "chips", "tests", "transport", "sentence", "poolwords", "legend",
+    "player",
 )  # fmt: skip
 SHARED = (
     "dom", "asking", "controls", "stepper", "states", "tour", "picks",

@@ -1,4 +1,4 @@
-"""From a true output length to the cap that a client would have sent.
+"""The cap on outputs: what a client may send, and how it follows from a true output length.
 
 Schedulers may read ``max_tokens`` and must not know the true length. Public traces give only the
 latter, so a stated law makes the former from it. Print the law wherever it matters.
@@ -11,8 +11,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from kvsched.errors import InputError
+from kvsched.request import Request
 
 FIX = "use a number of tokens such as 4096, exact, or factor:2"
+
+
+def check(request: Request) -> None:
+    """InputError for a cap below one token, which vLLM's front end refuses (SamplingParams).
+
+    The schedulers themselves take it, as the engine's would.
+    """
+    if request.max_tokens < 1:
+        raise InputError(
+            f"request {request.id}", f"max_tokens is {request.max_tokens}", "allow >= 1 token"
+        )
 
 
 @dataclass(frozen=True, slots=True)

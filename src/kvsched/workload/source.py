@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 from kvsched.errors import InputError
 from kvsched.log import Abort, Finish, Log, Refuse
 from kvsched.request import Request
+from kvsched.workload.limits import check
 from kvsched.workload.script import Arrival, WorkloadEvent, in_order
 
 
@@ -27,10 +28,13 @@ class Source(Protocol):
 
 
 class Calendar:
-    """Events whose times are known beforehand."""
+    """Events whose times are known beforehand. InputError for a request that no client sends."""
 
     def __init__(self, events: Iterable[WorkloadEvent]) -> None:
         self._events = deque(in_order(events))
+        for event in self._events:
+            if isinstance(event, Arrival):
+                check(event.request)
 
     def due(self, now: int) -> list[WorkloadEvent]:
         due = []
@@ -50,13 +54,16 @@ class ClosedLoop:
 
     The clients share one list of requests and start together at time 0, as those of
     ``vllm bench serve --max-concurrency`` do. A request's ``arrival_time`` is set when it is sent.
-    Whose request ended is read off ``log``, the run's own.
+    Whose request ended is read off ``log``, the run's own. InputError for a request that no
+    client sends.
     """
 
     def __init__(self, requests: Iterable[Request], concurrency: int, log: Log) -> None:
         if concurrency < 1:
             raise InputError("concurrency", f"{concurrency} is below 1", "use at least one client")
         self._unsent = deque(requests)
+        for request in self._unsent:
+            check(request)
         self._idle_clients = concurrency
         self._log = log
         self._read = 0

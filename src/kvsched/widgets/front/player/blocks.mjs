@@ -6,6 +6,7 @@ export class Blocks {
   constructor(run, step, number) {
     const { board } = step;
     this.count = run.config.blocks;
+    this.unit = run.unit;
     this.form = new Uint8Array(this.count + 1);
     this.holders = new Uint16Array(this.count + 1);
     this.owner = new Array(this.count + 1).fill(null);
@@ -65,8 +66,9 @@ function takenIn(step) {
       const one = new Set(owners).size === 1;
       event.blocks.forEach((block) => erased.set(block, one ? owners[0] : null));
     }
-    if (event.kind !== "allocate") continue;
-    for (const block of event.blocks) taken.push({ block, by: event.id, from: erased.get(block) ?? null });
+    const from = (block) => erased.get(block) ?? null;
+    if (event.kind === "allocate") for (const block of event.blocks) taken.push({ block, by: event.id, from: from(block) });
+    if (event.kind === "grow") event.pages.forEach((block, i) => taken.push({ block, by: event.ids[i], from: from(block) }));
   }
   return taken;
 }

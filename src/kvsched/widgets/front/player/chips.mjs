@@ -31,25 +31,38 @@ export function queueRows(pick) {
 
 function rowsOf(run, { board }, panel) {
   const ids = (lanes) => lanes.map(({ id }) => id);
-  const running = ids(board.running), waiting = ids(board.queues.waiting.inOrder()), aside = ids(board.queues.skipped.inOrder());
+  const alive = board.running.filter(({ over }) => !over);
+  const running = ids(alive), waiting = ids(board.queues.waiting.inOrder()), aside = ids(board.queues.skipped.inOrder());
   const denied = panel.kind === "denied" ? panel.id : null;
-  const tell = (row) => (panel.kind === "growth" && row.length ? ["not tried", false]
+  const closed = panel.kind === "growth" || panel.kind === "retraction";
+  const tell = (row) => (closed && row.length ? ["not tried", false]
     : denied !== null && row[0] === denied ? ["head denied", true] : ["", false]);
   const rows = [
-    { name: "running", ids: running, note: victimOf(run.config.policy, board.running), bad: false },
+    { name: "running", ids: running, note: victimOf(run.config, alive), bad: false },
     { name: "waiting", ids: waiting, note: tell(waiting)[0], bad: tell(waiting)[1] },
   ];
+  if (board.ratio !== undefined) rows.push({ name: "ratio", ids: [], note: `new_token_ratio ${board.ratio.toFixed(4)}${board.full ? "; batch_is_full" : ""}`, bad: false });
   if (aside.length) rows.push({ name: "set aside", ids: aside, note: tell(aside)[0], bad: tell(aside)[1] });
   return rows;
 }
 
 /** Who would be thrown out next, by the policy's own rule. */
-function victimOf(policy, running) {
+function victimOf({ policy, retraction, sign }, running) {
   if (running.length < 2) return "";
+  if (retraction) return leastKept(retraction === "priority" ? -sign : 0, running);
   if (policy === "fcfs") return `${running.at(-1).id} is the next victim, admitted last`;
   const worse = (one, other) => one.priority - other.priority || one.arrival_time - other.arrival_time;
   const victim = running.reduce((worst, lane) => (worse(lane, worst) > 0 ? lane : worst));
   return `${victim.id} is the next victim, priority ${victim.priority} being the largest`;
+}
+
+/** SGLang's rule: the fewest outputs, then the longest prompt; of equals the later in the batch. */
+function leastKept(weight, running) {
+  const outputs = (lane) => lane.num_tokens - lane.num_prompt_tokens;
+  const rank = (one, other) => weight * (one.priority - other.priority) || outputs(one) - outputs(other)
+    || other.num_prompt_tokens - one.num_prompt_tokens;
+  const victim = running.reduce((worst, lane) => (rank(lane, worst) <= 0 ? lane : worst));
+  return `${victim.id} is the next victim, with the ${weight ? "worst priority" : "fewest outputs"}`;
 }
 
 function lineOf({ name, ids, note, bad }, chips, selected) {

@@ -1,8 +1,8 @@
 // The stored run: events with their fields by name, block ids in full.
 
-const BLOCK_FIELDS = new Set(["blocks", "hits", "front", "back", "invalid_blocks"]);
+const BLOCK_FIELDS = new Set(["blocks", "hits", "front", "back", "invalid_blocks", "pages"]);
 const ID_FIELDS = new Set(["id", "by"]);
-const IDS_FIELDS = new Set(["ids", "recving", "sending"]);
+const IDS_FIELDS = new Set(["ids", "recving", "sending", "victims", "kept", "aborted"]);
 const SIDES = ["test", "need", "cached", "headroom", "free", "reserved", "have"];
 
 /** The three parts of a step, each a list of events. */
@@ -36,7 +36,7 @@ function eventOf(trace, [place, ...values]) {
 
 function fieldOf(trace, name, value) {
   if (BLOCK_FIELDS.has(name)) return blocksOf(value);
-  if (ID_FIELDS.has(name)) return trace.ids[value];
+  if (ID_FIELDS.has(name)) return trace.ids[value] ?? null;
   if (IDS_FIELDS.has(name)) return value.map((id) => trace.ids[id]);
   if (name === "denial" && value) {
     const [id, ...sides] = value;

@@ -9,7 +9,9 @@ export function drawQueue(canvas, look, width, blocks, selected) {
   const { queue } = blocks, head = queue.slice(0, width < 420 ? 5 : 7);
   const owner = (block) => (blocks.is(block, "cached") ? blocks.owner[block] : null);
   if (!queue.length) {
-    pen.text("empty: the next block that a request needs costs a preemption", 0, 19, { size: width < 420 ? 11.5 : 12.5, ink: "preempted" });
+    const next = blocks.unit === "block" ? "block that a request needs costs a preemption"
+      : blocks.totals.cached ? "page comes from the tree" : "page that a request needs costs a retraction";
+    pen.text(`empty: the next ${next}`, 0, 19, { size: width < 420 ? 11.5 : 12.5, ink: "preempted" });
   }
   head.forEach((block, at) => one(pen, blocks, block, at * CELL, at === 0, selected && owner(block) !== selected));
   const groups = [];
@@ -68,5 +70,5 @@ function ribbon(pen, groups, left, room, rest) {
 export function queueNote(blocks, given) {
   const now = blocks.queue.length;
   const end = given ? `; ${num(now + given)} at the end of the step` : "";
-  return now || given ? `${counted(now, "block")}, next out first${end}` : "";
+  return now || given ? `${counted(now, blocks.unit)}, next out first${end}` : "";
 }

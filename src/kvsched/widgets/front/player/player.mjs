@@ -57,9 +57,10 @@ export function player(host) {
     sizes = { lanes: parts.lanes.clientWidth, map: parts.map.clientWidth };
     host.reserve(longestOf(run.says, width));
   }
+  const unitName = () => run.unit[0].toUpperCase() + run.unit.slice(1);
   function note(block) {
     parts.note.replaceChildren(...(block && block <= blocks.count
-      ? ["Block ", el("b", {}, `${block}`), `: ${blocks.words(block)}.`] : takenWords(blocks)));
+      ? [`${unitName()} `, el("b", {}, `${block}`), `: ${blocks.words(block)}.`] : takenWords(blocks)));
   }
   function draw() {
     if (!run || !width) return;
@@ -87,12 +88,12 @@ export function player(host) {
     chips.draw(run, step, { number, selected, panel });
     tests.draw(panel, step.board.queues.waiting.items.length);
     parts.counts.replaceChildren(...countsOf(blocks));
-    parts.size.textContent = `${counted(blocks.count, "block")} of ${run.config.size} tokens`;
+    parts.size.textContent = `${counted(blocks.count, run.unit)} of ${counted(run.config.size, "token")}`;
     parts.out.textContent = queueNote(blocks, given);
     const { map } = parts, cursor = host.selection.block || 1;
     map.setAttribute("aria-valuemax", blocks.count);
     map.setAttribute("aria-valuenow", cursor);
-    map.setAttribute("aria-valuetext", host.selection.block ? `block ${cursor}: ${blocks.words(cursor)}` : "no block chosen");
+    map.setAttribute("aria-valuetext", host.selection.block ? `${run.unit} ${cursor}: ${blocks.words(cursor)}` : `no ${run.unit} chosen`);
   }
   /** Among the requests: none, the first, … the last. */
   function other(by) {
@@ -125,6 +126,8 @@ export function player(host) {
         trace = host.data.trace;
         run = new Run(trace);
         parts.now.append(host.said);
+        parts.title.textContent = `KV ${run.unit}s`;
+        parts.map.setAttribute("aria-label", run.unit);
         host.body.replaceChildren(parts.page);
         reserve();
       }
@@ -154,23 +157,25 @@ function pageOf({ scrub, time, chips, tests }) {
     number: el("b"),
     of: el("i"),
     lanes: el("canvas", { class: "kv-lanes", role: "img" }),
-    map: el("canvas", { class: "kv-map", role: "slider", tabindex: 0, "aria-label": "block", "aria-valuemin": 1 }),
+    map: el("canvas", { class: "kv-map", role: "slider", tabindex: 0, "aria-valuemin": 1 }),
     queue: el("canvas", { class: "kv-free", role: "img" }),
     note: el("p", { class: "kv-blockline" }),
     counts: el("p", { class: "kv-counts" }),
+    title: el("b"),
     size: el("span"),
     out: el("span"),
   };
   parts.now = el("div", { class: "kv-now" },
     el("p", { class: "kv-number" }, el("small", {}, "step "), parts.number, " ", parts.of));
-  const head = (words, beside) => el("p", { class: "kv-head" }, el("b", {}, words), " ", beside);
+  const head = (words, beside) => el("p", { class: "kv-head" }, words, " ", beside);
+  const bold = (words) => el("b", {}, words);
   parts.page = el("div", { class: "kv-player" },
     parts.now, parts.lanes, scrub.box, time.box,
     el("div", { class: "kv-below" },
       el("section", { class: "kv-pool", "aria-label": "KV blocks" },
-        head("KV blocks", parts.size), parts.counts, parts.map, parts.note, head("Free queue", parts.out), parts.queue),
+        head(parts.title, parts.size), parts.counts, parts.map, parts.note, head(bold("Free queue"), parts.out), parts.queue),
       el("div", { class: "kv-side" },
-        el("section", { "aria-label": "Queues" }, head("Queues", el("span", {}, "head first")), chips.box), tests.box)),
+        el("section", { "aria-label": "Queues" }, head(bold("Queues"), el("span", {}, "head first")), chips.box), tests.box)),
     legend());
   return parts;
 }

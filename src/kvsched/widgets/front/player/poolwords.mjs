@@ -21,13 +21,13 @@ export function countsOf({ totals }) {
 }
 
 /** One line about the blocks that were taken in this step. */
-export function takenWords({ taken }) {
-  if (!taken.length) return ["No block changes hands in this step."];
+export function takenWords({ taken, unit }) {
+  if (!taken.length) return [`No ${unit} changes hands in this step.`];
   if (taken.length > 24) {
     const by = new Map();
     for (const { by: id } of taken) by.set(id, (by.get(id) ?? 0) + 1);
     const each = [...by].slice(0, 4).map(([id, count]) => `${num(count)} by ${id}`).join(", ");
-    return [`Taken this step: ${num(taken.length)} blocks, ${each}${by.size > 4 ? " and others" : ""}.`];
+    return [`Taken this step: ${num(taken.length)} ${unit}s, ${each}${by.size > 4 ? " and others" : ""}.`];
   }
   const told = taken.slice(0, 5).flatMap(({ block, by, from }, at) => [
     at ? " · " : "", el("b", {}, `${block}`), ` by ${by}${from ? `, erasing ${from}’s` : ""}`]);

@@ -7,6 +7,7 @@ export class Run {
   constructor(trace) {
     this.trace = trace;
     this.config = trace.config;
+    this.unit = trace.config.unit;
     this.steps = new Steps(trace);
     this.count = this.steps.count;
     this.last = this.count - 1;

@@ -1,6 +1,9 @@
 // Every step of a run by its number: the board is moved forward from the nearest place kept.
 import { Board } from "./board.mjs";
 import { eventsOf } from "./decode.mjs";
+import { SGLangBoard } from "./sglang.mjs";
+
+const BOARDS = { vllm: Board, sglang: SGLangBoard };
 
 const APART = 32;
 
@@ -11,7 +14,7 @@ export class Step {
     this.board = board;
     [this.decided, this.mid, this.after] = eventsOf(trace, number);
     for (const event of this.decided) board.apply(event);
-    this.scheduled = board.compute();
+    this.scheduled = board.compute(number);
     this.sampling = board.sampling(this.scheduled);
     this.endedBefore = [...board.ended].sort();
     this.erased = board.erased;
@@ -39,7 +42,7 @@ export class Step {
 export class Steps {
   constructor(trace) {
     this.trace = trace;
-    this.kept = [new Board(trace.config)];
+    this.kept = [new BOARDS[trace.engine](trace.config)];
     this.step = null;
   }
   get count() { return this.trace.events.length; }

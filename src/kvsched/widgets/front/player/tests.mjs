@@ -4,9 +4,12 @@ import { counted, num } from "./run.mjs";
 
 const LIMIT = 78; // per cent of the track
 
-const TITLE = { growth: "Growth before admission", denied: "May the next one come in?", admitted: "May the next one come in?", idle: "What this step used" };
-const NAME = { tokens: "Token budget", slots: "Slots", whole: "Whole sequence", chunk: "Next chunk", watermark: "Watermark", blocks: "Blocks" };
-const REFUSED_BY = { tokens: "the token budget", slots: "the slot test", whole: "the whole-sequence test", chunk: "the next-chunk test", watermark: "the watermark" };
+const TITLE = { retraction: "Do the next tokens fit?", growth: "Growth before admission", denied: "May the next one come in?", admitted: "May the next one come in?", idle: "What this step used" };
+const NAME = { tokens: "Token budget", slots: "Slots", whole: "Whole sequence", chunk: "Next chunk", watermark: "Watermark", blocks: "Pool",
+  memory: "Memory, outputs to come included", left: "Tokens left of the pass" };
+const REFUSED_BY = { tokens: "the token budget", slots: "the slot test", whole: "the whole-sequence test", chunk: "the next-chunk test", watermark: "the watermark",
+  memory: "the memory test", left: "the token test" };
+const UNIT = { tokens: "token", slots: "slot", memory: "token", left: "token" };
 
 /** The panel; on a phone it shows the binding test and a button for the rest. */
 export function testPanel() {
@@ -36,20 +39,23 @@ export function testPanel() {
 function leadOf(panel, waiting) {
   const bold = (words) => el("b", {}, words);
   if (panel.kind === "growth") return ["Running requests grow first. One that cannot evicts another, and admission is closed for the rest of this step."];
-  if (panel.kind === "idle") return [waiting ? "Nobody is tried in this step." : "No one is waiting."];
+  if (panel.kind === "retraction") return ["They do not: requests are thrown out, the least kept first, until the others’ tokens fit."];
+  if (panel.kind === "idle") return [!waiting ? "No one is waiting." : panel.full ? "batch_is_full is set: nobody is tried." : "Nobody is tried in this step."];
   if (panel.kind === "admitted") {
     return [bold(panel.id), " passes all that apply.", panel.of > 1 ? ` The last of ${panel.of} let in this step.` : ""];
   }
   const [test, , used, asked, cached, headroom, limit] = panel.rows.find(([, state]) => state === "binds");
-  const short = used + asked + cached + headroom - limit, unit = ["tokens", "slots"].includes(test) ? test.slice(0, -1) : "block";
+  const short = used + asked + cached + headroom - limit, unit = UNIT[test] ?? "block";
   return [bold(panel.id), " is refused by ", bold(REFUSED_BY[test]), `, ${counted(short, unit)} short. Tests run top to bottom and stop there.`];
 }
 
 function rowOf([test, state, used, asked, cached, headroom, limit, grower, victim], panel, binds) {
-  const faded = state === "off" || state === "unreached" || (panel.kind === "growth" && state !== "binds" && test !== "relief");
+  const grows = panel.kind === "growth" || panel.kind === "retraction";
+  const faded = state === "off" || state === "unreached" || (grows && state !== "binds" && test !== "relief");
   const words = test === "growth" ? growthWords(asked, limit, grower, victim)
+    : test === "decode" ? growthWords(asked, limit, null, grower.join(", "))
     : [(WORDS[test] ?? WORDS.blocks)({ state, used, asked, cached, headroom, limit })];
-  const name = test === "growth" ? `${grower} grows` : test === "relief" ? "Pool" : NAME[test];
+  const name = test === "growth" ? `${grower} grows` : test === "decode" ? "Next tokens" : test === "relief" ? "Pool" : NAME[test];
   const bar = test === "relief" ? relief(used, asked, limit)
     : state === "off" || (state === "unreached" && !asked) ? track([], 1) : track([[used, "used"], [cached, "cached"], [asked, "asked"], [headroom, "headroom"]], limit);
   const kind = state === "binds" ? " is-binding" : faded ? " is-faded" : "";
@@ -77,6 +83,9 @@ const spent = (verb) => ({ used, asked, limit }) => (asked
   ? `${num(used)} ${verb} + ${num(asked)} ${sign(used + asked, limit)} ${num(limit)}` : `${num(used)} ${verb} of ${num(limit)}`);
 
 const WORDS = {
+  memory: ({ used, asked, limit }) => (!asked ? "not the one that binds"
+    : `${used ? `${num(used)} spoken for + ` : ""}${num(asked)} ${sign(used + asked, limit)} ${num(limit)}${used ? " there" : " left"}`),
+  left: ({ asked, limit }) => (asked ? `${num(asked)} needed ${sign(asked, limit)} ${num(limit)} left` : "not reached"),
   tokens: spent("spent"),
   slots: spent("running"),
   blocks: spent("held"),

@@ -1,4 +1,4 @@
-"""The course of each request, read off a log of any level: what it computed, when it got tokens.
+"""Courses of vLLM's requests.
 
 Milestones say who starts, goes on and ends. One rule fills the steps between them, the same as in
 ``board.py``: a running request with one token left to compute computes it and gets the next one,
@@ -8,10 +8,10 @@ unless an Idle event says otherwise. So a run costs time per event here, not per
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
-from kvsched.errors import InputError
+from kvsched.courses.course import Course, Prefill
 from kvsched.log import (
     Abort,
     Admit,
@@ -29,69 +29,8 @@ from kvsched.log import (
 )
 
 
-class Prefill(NamedTuple):
-    """In ``step`` the tokens from position ``start`` on, ``tokens`` of them, were computed.
-
-    The first ``again`` of them it had held before, computed or found, until a preemption took
-    them: the price of preemption. What a failed load takes away is not counted.
-    """
-
-    step: int
-    start: int
-    tokens: int
-    again: int
-
-
-@dataclass(slots=True)
-class Course:
-    """One request from its arrival on.
-
-    ``arrived``: the step at whose start the scheduler got it. ``admitted``: the steps of its first
-    admission and of each return. ``prefills``: every pass of it that computed something else than
-    the one newest token. ``runs``: steps (first, last), in each of which it got output;
-    ``num_output_tokens`` counts that. ``own_hits``, ``shared_hits``: tokens it found in the cache,
-    filled by itself before a preemption or by others; ``first_hits`` are those of its first
-    admission, ``first_queries`` the tokens looked up then. ``tokens_lost``: computed tokens it
-    held when it was thrown out. ``ended``: its last step, None if it did not end; ``reason`` is
-    what the client heard, None after an abort.
-    """
-
-    id: str
-    num_prompt_tokens: int
-    max_tokens: int
-    arrival_time: int
-    arrived: int
-    admitted: list[int] = field(default_factory=list)
-    prefills: list[Prefill] = field(default_factory=list)
-    runs: list[tuple[int, int]] = field(default_factory=list)
-    num_output_tokens: int = 0
-    num_preemptions: int = 0
-    tokens_lost: int = 0
-    own_hits: int = 0
-    shared_hits: int = 0
-    first_hits: int = 0
-    first_queries: int = 0
-    ended: int | None = None
-    reason: str | None = None
-
-    @property
-    def first_token(self) -> int | None:
-        """The step that gave the first output token."""
-        return self.runs[0][0] if self.runs else None
-
-    @property
-    def tokens_recomputed(self) -> int:
-        """Tokens computed because a preemption had taken them, generated ones included."""
-        return sum(part.again for part in self.prefills)
-
-
 def read(log: Log) -> list[Course]:
-    """The courses of all requests, in order of arrival; those still under way end with the log.
-
-    Raises InputError for a log of SGLang's scheduler, whose decodes pause for every prefill.
-    """
-    if log.engine == "sglang":
-        raise InputError("log", "courses of SGLang's requests are not read", "use a vLLM log")
+    """The courses of all requests, in order of arrival; those still under way end with the log."""
     reader = _Reader()
     for step, _, event in log.entries:
         reader.see(step, event)

@@ -1,0 +1,23 @@
+"""Which engine's part reads a log: the one place where that is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from kvsched.errors import InputError
+from kvsched.log import Log
+
+T = TypeVar("T")
+
+
+def of_engine(log: Log, parts: Mapping[str, T]) -> T:
+    """The part for the engine that wrote ``log``.
+
+    A log that names none holds common events alone, and is read as vLLM's. Raises InputError for
+    an engine without a part.
+    """
+    engine = log.engine or "vllm"
+    if engine not in parts:
+        raise InputError("log", f"of engine {engine!r}", f"known here: {', '.join(parts)}")
+    return parts[engine]

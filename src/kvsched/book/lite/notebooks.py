@@ -19,7 +19,7 @@ from kvsched.book import notebooks
 from kvsched.book.lite.python import DATA, WORKING
 from kvsched.views import VIEWS, find
 
-ABSENT = ("matplotlib", "numpy", "pandas", "torch", "kvsched.plots")
+ABSENT = ("matplotlib", "numpy", "pandas", "torch", "kvsched.frames", "kvsched.plots")
 KERNEL = {
     "kernelspec": {"display_name": "Python (Pyodide)", "language": "python", "name": "python"}
 }

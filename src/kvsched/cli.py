@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,13 +18,14 @@ from kvsched import __version__
 from kvsched.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from kvsched.conform import CaseResult
 
 MISMATCH = 1
 UNUSABLE = 2
 INTERRUPTED = 130
+POLICIES = ("serial", "continuous", "vllm", "sglang")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         click.echo(f"kvsched: {error}", err=True)
         return UNUSABLE
+    except BrokenPipeError:  # who reads our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return MISMATCH
     except click.Abort:
         return INTERRUPTED
     except click.ClickException as error:
@@ -132,6 +137,60 @@ def explain(case: str, step: int | None, request: str | None, perfetto: Path | N
     if step is not None:
         for sentence in explain_log(log, step, request):
             click.echo(sentence)
+
+
+def _replay_options(command: Callable[..., int]) -> Callable[..., int]:
+    """The knobs of a replay; the extensions come last and are off by default."""
+    count, perhaps = click.IntRange(min=1), click.IntRange(min=0)
+    reserve = click.Choice(("whole", "truncate", "preempt"))
+    order = click.Choice(("fifo", "priority", "deadline"))
+    options = [
+        click.option("--policy", type=click.Choice(POLICIES), default="continuous"),
+        click.option("--block-size", type=count, default=16, help="Tokens a block holds."),
+        click.option("--blocks", type=count, default=1024, help="Usable blocks."),
+        click.option("--token-budget", type=count, default=8192, help="Tokens of a dispatch."),
+        click.option("--max-rows", type=count, default=256, help="Rows of a dispatch."),
+        click.option("--chunk", type=count, help="Prefill tokens of one row.  [default: no limit]"),
+        click.option("--release-delay", type=perhaps, default=0, help="Until pages are free."),
+        click.option("--reserve", type=reserve, default="whole", help="What admission promises."),
+        click.option("--prefix-cache", is_flag=True, help="Share what active requests computed."),
+        click.option("--order", type=order, default="fifo", help="Who is first in the queue."),
+        click.option("--batch-size", type=perhaps, default=0, help="Admit in batches of so many."),
+        click.option("--batch-wait", type=perhaps, default=0, help="How long a batch may form."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@cli.command(context_settings={"show_default": True})
+@click.argument("trace", type=click.Path(path_type=Path))
+@_replay_options
+@click.option("--max-tokens", "law", default="exact", help="The client's cap: 4096, factor:2.")
+@click.option("--profile", help="Costs of a device instead of ticks, for a trace in ns.")
+@click.option("--sort", is_flag=True, help="Put the lines in order of time, in memory.")
+@click.option("--explain", "told", is_flag=True, help="Sentences instead of records.")
+@click.option("--compare", is_flag=True, help="A table of all policies instead of records.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here.")
+def replay(trace: Path, told: bool, compare: bool, output: Path | None, **options: Any) -> int:
+    r"""Replay a trace of arrivals and cancellations; write what happened, a record a line.
+
+    TRACE is JSON lines: a header, then arrive and cancel lines in order of time. The simulator
+    (serial, continuous) promises blocks at admission; --reserve truncate or preempt promises the
+    prompt alone. The engines' twins get the same pool and budgets.
+
+    \b
+    Exit status: 0 the run ended, 1 it got stuck, 2 the trace or an option cannot be used.
+    Example:     kvsched replay trace.jsonl --policy serial --blocks 64 --explain
+    """
+    from kvsched.replaying import read
+    from kvsched.ui import print_table
+
+    job = read(trace, **options)
+    if compare:
+        print_table(job.compare())
+        return 0
+    return 0 if job.write(output, told) else MISMATCH
 
 
 @cli.command()

@@ -108,8 +108,8 @@ def replay(
 ) -> Outcome:
     """Replay under one of POLICIES; ``write`` gets a header, then a record at a time.
 
-    The simulator's own policy is ``config.policy``. ``clock`` None counts ticks. An engine's twin runs behind the front end's door, so that what
-    can never fit is refused as the simulator refuses it.
+    The simulator's own policy is ``config.policy``. ``clock`` None counts ticks. An engine's twin
+    runs behind the front end's door: what can never fit is refused, as the simulator refuses it.
     """
     unit = "tick" if clock is None else "ns"
     if policy in reserve.POLICIES:

@@ -73,7 +73,7 @@ class Telling:
             case rec.Preempted():
                 return (
                     f"{record.id} is thrown out so that {record.by} can grow: "
-                    f"{tokens(record.lost)} must be computed again; its {blocks(record.pages)} drain."
+                    f"{tokens(record.lost)} are lost, and {blocks(record.pages)} given up."
                 )
             case rec.Stalled():
                 return (

@@ -50,7 +50,7 @@ class Allocator:
         return {page for page, count in self.pins.items() if count and not self.refs[page]}
 
     def take(self, count: int) -> list[int] | None:
-        """``count`` pages with one reference each; None, and nothing changed, if too few are free."""
+        """``count`` pages, one reference each; None, and nothing changed, if too few are free."""
         if count > len(self.free):
             return None
         pages, self.free = self.free[:count], self.free[count:]

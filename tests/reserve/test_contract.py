@@ -46,6 +46,8 @@ def parts(found: list[Record]) -> list[tuple[int, list[tuple[str, str, int]]]]:
 
 
 class TestExactCounts:
+    """Prefill and decode tokens of every dispatch."""
+
     def test_a_prompt_is_cut_into_chunks_and_each_output_but_the_first_is_one_decode(
         self, play: Any
     ) -> None:
@@ -79,6 +81,8 @@ class TestExactCounts:
 
 
 class TestOneTokenOutputs:
+    """The last output never enters KV."""
+
     def test_four_in_and_one_out_fill_one_block_and_need_no_decode(self, play: Any) -> None:
         found = play("0 a 4 1", blocks=1)
         assert of(Admitted, found)[0].reserve == 1
@@ -93,6 +97,8 @@ class TestOneTokenOutputs:
 
 
 class TestPromises:
+    """A reservation is a credit, not an allocation."""
+
     def test_a_request_waits_while_pages_are_free_because_they_are_promised(
         self, play: Any
     ) -> None:
@@ -111,6 +117,8 @@ class TestPromises:
 
 
 class TestDelayedRelease:
+    """Pages drain before they are free."""
+
     def test_pages_stay_away_for_the_delay_and_hold_the_next_one_back(self, play: Any) -> None:
         found = play("0 a 4 1", "0 b 4 1", blocks=1, release_delay=5)
         assert of(Released, found)[0] == Released(6, "a", 1)
@@ -127,6 +135,8 @@ class TestDelayedRelease:
 
 
 class TestCancellation:
+    """Queued, active, and in a race with completion."""
+
     def test_queued(self, play: Any) -> None:
         found = play("0 a 4 4", "0 b 4 4", "2 cancel b", blocks=2)
         assert of(Cancelled, found) == [Cancelled(2, "b", "queued", 0)]

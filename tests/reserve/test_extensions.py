@@ -40,6 +40,8 @@ TIGHT = ("0 a 4 9", "0 b 4 9")
 
 
 class TestPromiseOfThePromptAlone:
+    """Two ways out when a promise was too small."""
+
     def test_whole_serves_one_after_the_other(self, play: Any) -> None:
         assert admitted(play(*TIGHT, blocks=4)) == [(0, "a"), (9, "b")]
 
@@ -78,6 +80,8 @@ class TestPromiseOfThePromptAlone:
 
 
 class TestPrefixCache:
+    """Shared blocks are promised once."""
+
     def test_a_computed_prefix_is_not_promised_again(self, play: Any) -> None:
         found = play("0 a 8 6 first=0", "1 b 8 2 first=0", prefix_cache=True)
         assert of(Admitted, found)[1] == Admitted(1, "b", 2, hits=4)
@@ -94,6 +98,8 @@ class TestPrefixCache:
 
 
 class TestOrder:
+    """Who is first in the queue."""
+
     def test_priority(self, play: Any) -> None:
         trace = ("0 a 32 1", "0 b 32 1 priority=2", "0 c 32 1 priority=1")
         assert admitted(play(*trace, order="priority", chunk=16)) == [(0, "a"), (2, "c"), (4, "b")]
@@ -109,6 +115,8 @@ class TestOrder:
 
 
 class TestBatches:
+    """Static and dynamic batches."""
+
     def test_static_nobody_joins_a_batch_that_runs(self, play: Any) -> None:
         found = play("0 a 4 3", "0 b 4 1", "1 c 4 1", batch_size=2)
         assert admitted(found) == [(0, "a"), (0, "b"), (3, "c")]
@@ -120,6 +128,8 @@ class TestBatches:
 
 
 class TestReadings:
+    """Metrics read a replay as they read a run."""
+
     def test_metrics_of_a_replay_with_waiting(self, play: Any) -> None:
         found = play("0 a 4 3", "0 b 4 3", policy="serial")
         metrics = measure(as_log(found, Config()), second=1)

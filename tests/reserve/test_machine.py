@@ -71,7 +71,7 @@ class ReservationMachine(RuleBasedStateMachine):
     def boundary(self) -> None:
         plan = self.scheduler.schedule(self.now)
         self.within_budgets(plan)
-        sampled = {request_id: (1,) for request_id in plan.sampling or ()}
+        sampled = dict.fromkeys(plan.sampling or (), (1,))
         for request_id in sampled:
             self.tokens[request_id] = self.tokens.get(request_id, 0) + 1
         self.now += 1

@@ -109,7 +109,7 @@ BAD: dict[str, tuple[list[str | bytes], str]] = {
     "deep line": ([HEAD, "[" * 100_000], "line 2: nested too deeply"),
     "long id": ([HEAD, arrival(id="x" * 201)], "line 2: id: found"),
     "infinite": ([HEAD, A.replace("4", "Infinity")], "line 2: Infinity is not a JSON number"),
-    "surrogate": ([HEAD, A.replace("a\"", "\\ud800\"", 1)], "line 2: "),
+    "surrogate": ([HEAD, A.replace('a"', '\\ud800"', 1)], "line 2: "),
     "runs": ([HEAD, arrival(prompt=[[0, 0]])], "line 2: prompt[0][1]: found 0"),
     "blocks": (
         [HEAD, arrival(prompt={"block_ids": [1], "block_tokens": 4, "tokens": 5})],

@@ -26,7 +26,18 @@ CORPUS = sorted((Path(__file__).parent / "traces").iterdir())
 SEEDS = [path.read_bytes() for path in CORPUS]
 PIECES = [
     *(b'"', b"{", b"}", b"[", b"]", b",", b":", b"\n", b"\r", b"\0", b"\xff", b"\\ud800", b"\\n"),
-    *(b"-1", b"0", b"1e999", b"NaN", b"null", b"true", b"9" * 30, b"2147483648", b"0.5", b"\x1f\x8b"),
+    *(
+        b"-1",
+        b"0",
+        b"1e999",
+        b"NaN",
+        b"null",
+        b"true",
+        b"9" * 30,
+        b"2147483648",
+        b"0.5",
+        b"\x1f\x8b",
+    ),
     *(b'"t"', b'"id"', b'"arrive"', b'"cancel"', b'"prompt"', b'"max_tokens":1', b"[[0,1]]"),
 ]
 POOL = Config(block_size=4, blocks=8, max_tokens=16, max_rows=4, chunk=8)

@@ -104,6 +104,16 @@ def test_explain_reads_the_failures(write: Any, capsys: Any) -> None:
     assert "not dispatched: all 1 rows are taken." in capsys.readouterr().out
 
 
+def test_explain_tells_a_worked_trace_tick_by_tick(capsys: Any) -> None:
+    path = str(GOLDEN / "promised_not_taken.json")
+    assert main(["explain", path, "--step", "0", "--request", "b"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == 2
+    assert told[1].startswith("b must wait, and all behind it: 1 + 2 promised > 2, though 2 blocks")
+    main(["explain", path, "--step", "5"])
+    assert capsys.readouterr().out == "Nothing is decided at t=5.\n"
+
+
 def test_compare_puts_reservation_beside_preemption(
     write: Any, capsys: Any, monkeypatch: Any
 ) -> None:

@@ -118,17 +118,26 @@ def explain(case: str, step: int | None, request: str | None, perfetto: Path | N
 
     CASE is a recording, or the name of one below tests/golden. SGLang's files hold many runs:
     loop[3] and loop_overlap[3] are the runs of that place. Its other files record one part of the
-    scheduler alone; they are compared, and have no steps to explain.
+    scheduler alone; they are compared, and have no steps to explain. Of a
+    worked trace of the reservation simulator, --step is the tick.
 
     \b
     Example: kvsched explain seed_a_finish6 --step 2 --request D
              kvsched explain 'loop[0]' --step 70
     """
+    from kvsched.conform import reserve, resolve
     from kvsched.conform.case import log_of
     from kvsched.explain import explain_log
+    from kvsched.explain.reservation import explain_tick
 
     if step is None and perfetto is None:
         raise click.UsageError("give --step N, --perfetto FILE or both")
+    one_of_many = case.endswith("]")
+    worked = None if one_of_many else reserve.recognised(resolve(case))
+    if step is not None and worked is not None:
+        for sentence in explain_tick(*worked, step, request):
+            click.echo(sentence)
+        return
     log = log_of(case)
     if perfetto is not None:
         from kvsched.perfetto import write

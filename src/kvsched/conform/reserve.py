@@ -46,6 +46,15 @@ def recognises(content: Any) -> bool:
     return isinstance(content, dict) and content.get("format") == FORMAT
 
 
+def recognised(path: Path) -> tuple[reserve.Config, list[Record]] | None:
+    """Configuration and records of the worked trace in a file, None if it is none."""
+    content = document.read(path) if path.suffix == ".json" else None
+    if not recognises(content):
+        return None
+    config, lines = load(path, content)
+    return config, records(config, lines)
+
+
 def load(path: Path, content: Any) -> tuple[reserve.Config, list[Line]]:
     """Configuration and trace of what was read from ``path``, in order of time.
 

@@ -6,11 +6,25 @@ and not dispatched: the token or row budget. None of them proves a bandwidth bot
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kvsched.explain.words import are, blocks, listed, n, tokens
 from kvsched.reserve import Config
 from kvsched.reserve import records as rec
+
+
+def explain_tick(
+    config: Config, records: Iterable[rec.Record], t: int, request: str | None = None
+) -> list[str]:
+    """The sentences about one tick, about one request or all."""
+    telling = Telling(config)
+    told = [(record, text) for record in records for text in telling.see(record)]
+    here = [
+        text
+        for record, text in told
+        if record.t == t and (request is None or getattr(record, "id", None) == request)
+    ]
+    return here or [f"Nothing is decided{f' about {request}' if request else ''} at t={t}."]
 
 
 class Telling:

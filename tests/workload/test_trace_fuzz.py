@@ -6,12 +6,14 @@ input that once went wrong. ``python tests/workload/test_trace_fuzz.py SECONDS``
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -83,17 +85,59 @@ def test_a_damaged_trace_is_read_or_refused(tmp_path: Path, data: bytes) -> None
     assert read_or_refused(path)
 
 
+def test_changed_fields_and_lines_are_read_or_refused(tmp_path: Path) -> None:
+    rng, path = random.Random(5), tmp_path / "trace.jsonl"
+    taken = Counter[str]()
+    for _ in range(300):
+        path.write_bytes(mutate(rng, rng.choice(SEEDS)))
+        taken[read_or_refused(path)] += 1
+    assert min(taken["read"], taken["refused"]) > 30
+
+
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
 def test_a_file_of_the_corpus_is_taken_as_its_name_says(path: Path) -> None:
     assert read_or_refused(path) == ("read" if path.name.startswith("good") else "refused")
 
 
+VALUES: list[Any] = [
+    *(None, True, "", "a", "b", "tick", "ns", "cancel", -1, 0, 1, 2, 3, 40, 0.5, 2**31, 2**62),
+    *([], [[0, 3]], [[0, 0]], [[7, 2], [7, 2]], {}, "x" * 201, "\u2028\n", {"block_ids": [1]}),
+]
+
+
+def change_field(rng: random.Random, data: bytes) -> bytes:
+    """A field of one line gets another value, a new name, or goes; most files stay JSON."""
+    lines = data.splitlines(keepends=True)
+    if not lines:
+        return data
+    number = rng.randrange(len(lines))
+    try:
+        value = json.loads(lines[number])
+        name = rng.choice(sorted(value))
+    except (ValueError, TypeError, IndexError):
+        return data
+    if rng.random() < 0.7:
+        value[name] = rng.randint(0, 60) if type(value[name]) is int else value[name]
+    elif rng.random() < 0.6:
+        value[name] = rng.choice(VALUES)
+    elif rng.random() < 0.5:
+        del value[name]
+    else:
+        value[rng.choice(["max_tokens", "priority", "deadline", "events", "x"])] = rng.choice(
+            VALUES
+        )
+    lines[number] = json.dumps(value).encode() + b"\n"
+    return b"".join(lines)
+
+
 def mutate(rng: random.Random, data: bytes) -> bytes:
-    """As ``damaged``, quicker; now and then lines change places."""
+    """Lines change places, fields change, or bytes do."""
     if rng.random() < 0.2:
-        lines = data.splitlines(keepends=True)
-        rng.shuffle(lines)
-        data = b"".join(lines)
+        head, *rest = data.splitlines(keepends=True) or [b""]
+        rng.shuffle(rest)
+        data = b"".join((head, *rest))
+    if rng.random() < 0.7:
+        return change_field(rng, data)
     out = bytearray(data)
     for _ in range(rng.randint(1, 4)):
         start = rng.randint(0, len(out))

@@ -113,9 +113,11 @@ def change_field(rng: random.Random, data: bytes) -> bytes:
     number = rng.randrange(len(lines))
     try:
         value = json.loads(lines[number])
-        name = rng.choice(sorted(value))
-    except (ValueError, TypeError, IndexError):
+    except ValueError:
         return data
+    if not isinstance(value, dict) or not value:
+        return data
+    name = rng.choice(sorted(value))
     if rng.random() < 0.7:
         value[name] = rng.randint(0, 60) if type(value[name]) is int else value[name]
     elif rng.random() < 0.6:

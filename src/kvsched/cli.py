@@ -1,6 +1,7 @@
 """The command line. Each command imports its room when it runs, so that ``--help`` is quick."""
 
-# ruff: noqa: PLC0415
+# ruff: noqa: PLC0415, D301
+# A \b in a docstring keeps click from folding the lines below it; a raw string would show it.
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ def cli() -> None:
     "--jobs", type=click.IntRange(min=1), help="Processes to use.  [default: one per core]"
 )
 def conform(paths: tuple[Path, ...], jobs: int | None) -> int:
-    r"""Replay recordings of a real engine and compare every field of every step.
+    """Replay recordings of a real engine and compare every field of every step.
 
     PATHS are recordings (.json.gz or .json) or folders that hold some. Printed are the first
     divergence of each case that has one, and totals.
@@ -114,7 +115,7 @@ def conform(paths: tuple[Path, ...], jobs: int | None) -> int:
     help="Write the whole run as a trace for Perfetto or chrome://tracing.",
 )
 def explain(case: str, step: int | None, request: str | None, perfetto: Path | None) -> None:
-    r"""Say in sentences what the scheduler decided in one step, and why.
+    """Say in sentences what the scheduler decided in one step, and why.
 
     CASE is a recording, or the name of one below tests/golden. SGLang's files hold many runs:
     loop[3] and loop_overlap[3] are the runs of that place. Its other files record one part of the
@@ -182,11 +183,17 @@ def _replay_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--compare", is_flag=True, help="A table of all policies instead of records.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here.")
 def replay(trace: Path, told: bool, compare: bool, output: Path | None, **options: Any) -> int:
-    r"""Replay a trace of arrivals and cancellations; write what happened, a record a line.
+    """Replay a trace of arrivals and cancellations; write what happened, a record a line.
 
-    TRACE is JSON lines: a header, then arrive and cancel lines in order of time. The simulator
-    (serial, continuous) promises blocks at admission; --reserve truncate or preempt promises the
-    prompt alone. The engines' twins get the same pool and budgets.
+    TRACE is JSON lines in order of time, as kvsched.workload.trace describes them:
+
+    \b
+    {"schema": "kvsched-trace-1", "unit": "tick"}
+    {"type": "arrive", "t": 0, "id": "a", "prompt": 12, "output": 3}
+    {"type": "cancel", "t": 5, "id": "a"}
+
+    The simulator (serial, continuous) promises blocks at admission; --reserve truncate or preempt
+    promises the prompt alone. The engines' twins get the same pool and budgets.
 
     \b
     Exit status: 0 the run ended, 1 it got stuck, 2 the trace or an option cannot be used.
@@ -206,7 +213,7 @@ def replay(trace: Path, told: bool, compare: bool, output: Path | None, **option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a row.")
 @click.option("--quick", is_flag=True, help="Fewer steps and repeats, for a first look.")
 def bench(as_json: bool, quick: bool) -> None:
-    r"""Measure the scheduler's CPU time per step.
+    """Measure the scheduler's CPU time per step.
 
     \b
     Example: kvsched bench --json

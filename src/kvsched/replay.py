@@ -146,7 +146,8 @@ def replay_reserve(
 def twin(policy: str, config: reserve.Config, log: Log) -> Scheduler:
     """An engine's twin with the same pool and budgets, and no prefix cache.
 
-    ``max_rows`` bounds its running requests: it has no other bound on rows.
+    ``max_rows`` bounds its running requests: it has no other bound on rows. SGLang cuts an output
+    at arrival so that it fits the pool with a page and a token to spare (sglang/req.py).
     Raises InputError for what the engine would refuse, and for extensions it does not know.
     """
     for name in ("reserve", "order", "batch_size", "prefix_cache", "release_delay"):

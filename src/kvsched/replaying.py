@@ -113,8 +113,9 @@ SHARED = ("block_size", "blocks", "max_tokens", "max_rows", "chunk")
 
 def _counts(log: Log) -> dict[str, Any]:
     kinds = Counter(type(entry.event) for entry in log.entries)
+    ends = [entry.event for entry in log.entries if isinstance(entry.event, Finish)]
     return {
-        "done": kinds[Finish],
+        "done": sum(end.reason in ("length", "stop") for end in ends),
         "refused": kinds[Refuse],
         "preempted": kinds[Preempt],
         "end": log.ends[-1] if log.ends else 0,

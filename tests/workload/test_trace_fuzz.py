@@ -1,7 +1,10 @@
 """Whatever the bytes of a trace: lines, or one printable error that names the file.
 
-``traces/`` is the corpus: good and bad files from which damaged ones are made, among them every
-input that once went wrong. ``python tests/workload/test_trace_fuzz.py SECONDS`` fuzzes for longer.
+``traces/`` is the corpus: good and bad files from which damaged ones are made. ``python tests/workload/test_trace_fuzz.py SECONDS SEED`` fuzzes longer.
+
+Two runs of ten minutes: with damaged bytes alone, 111,587 files, of which 157 could still be read;
+with damaged fields too, seed 2, 52,426 files, 6,858 of them read and replayed to their end. Neither
+found a fault of the reader or the simulator; the second found one of the fuzzer.
 """
 
 from __future__ import annotations

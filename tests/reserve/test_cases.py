@@ -3,58 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 import pytest
 
-from kvsched import profiles, sglang
-from kvsched.clock import CostClock
+from kvsched import cases, sglang
 from kvsched.contract import Denial
 from kvsched.engine import Engine
 from kvsched.log import Log, Refuse
-from kvsched.metrics import Metrics, measure
-from kvsched.replay import replay_reserve
-from kvsched.request import EOS, Request, Stop
+from kvsched.metrics import Metrics
+from kvsched.request import Request
 from kvsched.reserve import Config
-from kvsched.reserve.as_log import as_log
-from kvsched.reserve.records import Preempted, Record, Truncated
 from kvsched.workload import Arrival, Door
-from kvsched.workload.trace import Line
 
-CLOCK = CostClock(profiles.load("h100-sxm"))
-MS = 10**6
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """A run: its metrics, and how many were cut short or thrown out."""
-
-    metrics: Metrics
-    truncated: int
-    preempted: int
-
-    @property
-    def tokens_per_second(self) -> float:
-        return self.metrics.output_throughput
-
-
-@cache
-def played(
-    reserve: str, blocks: int, count: int, prompt: int, output: int, cap: int, gap: int = 0
-) -> Played:
-    """``count`` equal requests, ``gap`` ns apart, on the published H100 profile."""
-    stop = Stop(eos_token_id=EOS) if output < cap else None
-    lines = []
-    for i in range(count):
-        request = Request(f"r{i}", ((i << 32, prompt),), cap, gap * i, stop=stop)
-        lines.append(Line(Arrival(gap * i, request), output))
-    config = Config(blocks=blocks, reserve=reserve)
-    kept: list[Record] = []
-    replay_reserve(iter(lines), config, CLOCK, kept.append)
-    kinds = [type(record) for record in kept]
-    metrics = measure(as_log(kept, config))
-    return Played(metrics, kinds.count(Truncated), kinds.count(Preempted))
+capped = cache(cases.capped_at_1024)
+evict_or_not = cache(cases.evict_or_not)
 
 
 class TestCase29:
@@ -90,61 +53,47 @@ class TestCase29:
 class TestCase34:
     """kekzl/imp issue 1635: eight requests with a cap of 1024 that answer in 300 tokens."""
 
-    @staticmethod
-    def run(reserve: str, blocks: int) -> Played:
-        return played(reserve, blocks, 8, 200, 300, 1024)
+    POOLS = (6571, 300, 150)
 
     def test_case_34_reserving_everything_loses_throughput_as_the_pool_shrinks(self) -> None:
-        whole = [self.run("whole", blocks).tokens_per_second for blocks in (6571, 300, 150)]
-        assert whole[0] > 2 * whole[1] > 4 * whole[2]
-        assert all(self.run("whole", blocks).truncated == 0 for blocks in (6571, 300, 150))
+        runs = [capped("whole", blocks) for blocks in self.POOLS]
+        roomy, tight, tightest = (run.metrics.output_throughput for run in runs)
+        assert roomy > 2 * tight > 4 * tightest
+        assert [run.truncated for run in runs] == [0, 0, 0]
 
     def test_case_34_the_prompt_alone_truncates_at_150_blocks_only(self) -> None:
-        assert [self.run("truncate", b).truncated for b in (6571, 300, 150)] == [0, 0, 4]
+        assert [capped("truncate", blocks).truncated for blocks in self.POOLS] == [0, 0, 4]
 
     def test_case_34_preemption_neither_truncates_nor_loses_as_much(self) -> None:
-        preempt, whole = self.run("preempt", 150), self.run("whole", 150)
+        preempt, whole = capped("preempt", 150), capped("whole", 150)
         assert (preempt.truncated, preempt.preempted) == (0, 4)
         assert len(preempt.metrics.finished) == 8
-        assert preempt.tokens_per_second > 2 * whole.tokens_per_second
+        assert preempt.metrics.output_throughput > 2 * whole.metrics.output_throughput
+
+
+READ: dict[str, Callable[[Metrics], float]] = {
+    "throughput": lambda m: -m.output_throughput,
+    "tpot_p99": lambda m: m.time_per_output_token.percentile(99),
+    "e2e_p99": lambda m: m.e2e_latency.percentile(99),
+    "ttft_p50": lambda m: m.time_to_first_token.percentile(50),
+}
+"""What is better the smaller it is."""
 
 
 class TestCase35:
-    """TensorRT-LLM issue 16827: never evict, or use all memory; 128 requests of 512 tokens out.
+    """TensorRT-LLM issue 16827: never evict, or use all memory; an H100 and 8B for H200 and 70B."""
 
-    Chosen: prompts of 2000 tokens, one each 100 ms, a pool for 40 % of the requests; an H100 and
-    Llama 3.1 8B for the report's H200 and 70B.
-    """
-
-    WHOLE_REQUEST = -(-(2000 + 512 - 1) // 16)
-    PRESSED = 128 * WHOLE_REQUEST * 2 // 5
-    ROOMY = 128 * WHOLE_REQUEST
-
-    def run(self, reserve: str, blocks: int, gap: int = 100 * MS) -> Played:
-        return played(reserve, blocks, 128, 2000, 512, 512, gap)
-
-    @pytest.mark.parametrize(
-        ("read", "no_evict_wins"),
-        [
-            (lambda m: -m.output_throughput, True),
-            (lambda m: m.time_per_output_token.percentile(99), True),
-            (lambda m: m.e2e_latency.percentile(99), True),
-            (lambda m: m.time_to_first_token.percentile(50), False),
-        ],
-        ids=["throughput", "tpot_p99", "e2e_p99", "ttft_p50"],
-    )
-    def test_case_35_the_sign_of_all_four_under_pressure(
-        self, read: Callable[[Metrics], float], no_evict_wins: bool
-    ) -> None:
-        whole = read(self.run("whole", self.PRESSED).metrics)
-        preempt = read(self.run("preempt", self.PRESSED).metrics)
-        assert (whole < preempt) == no_evict_wins
-        assert whole != preempt
+    @pytest.mark.parametrize("name", READ)
+    def test_case_35_the_sign_of_all_four_under_pressure(self, name: str) -> None:
+        whole, preempt = (READ[name](evict_or_not(r).metrics) for r in ("whole", "preempt"))
+        assert (preempt if name == "ttft_p50" else whole) < max(whole, preempt)
 
     def test_case_35_off_pressure_they_tie_within_two_per_cent(self) -> None:
-        whole, preempt = (self.run(r, self.ROOMY) for r in ("whole", "preempt"))
+        whole, preempt = (evict_or_not(r, 1.0) for r in ("whole", "preempt"))
         assert preempt.preempted == 0
-        assert whole.tokens_per_second == pytest.approx(preempt.tokens_per_second, rel=0.02)
+        assert whole.metrics.output_throughput == pytest.approx(
+            preempt.metrics.output_throughput, rel=0.02
+        )
 
     def test_case_35_the_four_signs_hold_near_one_rate_only(self) -> None:
         """What does not carry over.
@@ -152,9 +101,7 @@ class TestCase35:
         80 ms apart the first token is no sooner with preemption; 120 ms apart, where the pool is
         only just too small, preemption wins throughput too.
         """
-        dense = [self.run(r, self.PRESSED, 80 * MS).metrics for r in ("whole", "preempt")]
-        whole, preempt = (m.time_to_first_token.percentile(50) for m in dense)
-        assert whole < preempt
-        sparse = [self.run(r, self.PRESSED, 120 * MS) for r in ("whole", "preempt")]
-        whole, preempt = (run.tokens_per_second for run in sparse)
-        assert whole < preempt
+        for apart, name in ((80, "ttft_p50"), (120, "throughput")):
+            runs = [evict_or_not(r, apart_ms=apart).metrics for r in ("whole", "preempt")]
+            whole, preempt = map(READ[name], runs)
+            assert (whole < preempt) == (name == "ttft_p50")

@@ -120,7 +120,7 @@ class ReservationMachine(RuleBasedStateMachine):
 
 TestReservationMachine = ReservationMachine.TestCase
 TestReservationMachine.settings = settings(
-    max_examples=60,
+    max_examples=40,
     stateful_step_count=40,
     deadline=None,
     derandomize=True,

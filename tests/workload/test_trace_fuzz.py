@@ -1,6 +1,7 @@
 """Whatever the bytes of a trace: lines, or one printable error that names the file.
 
-``traces/`` is the corpus: good and bad files from which damaged ones are made. ``python tests/workload/test_trace_fuzz.py SECONDS SEED`` fuzzes longer.
+``traces/`` is the corpus: good and bad files from which damaged ones are made.
+``python tests/workload/test_trace_fuzz.py SECONDS SEED`` fuzzes longer.
 
 Two runs of ten minutes: with damaged bytes alone, 111,587 files, of which 157 could still be read;
 with damaged fields too, seed 2, 52,426 files, 6,858 of them read and replayed to their end. Neither
@@ -76,7 +77,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @settings(
-    max_examples=200,
+    max_examples=120,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -91,10 +92,10 @@ def test_a_damaged_trace_is_read_or_refused(tmp_path: Path, data: bytes) -> None
 def test_changed_fields_and_lines_are_read_or_refused(tmp_path: Path) -> None:
     rng, path = random.Random(5), tmp_path / "trace.jsonl"
     taken = Counter[str]()
-    for _ in range(300):
+    for _ in range(200):
         path.write_bytes(mutate(rng, rng.choice(SEEDS)))
         taken[read_or_refused(path)] += 1
-    assert min(taken["read"], taken["refused"]) > 30
+    assert min(taken["read"], taken["refused"]) > 20
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)

@@ -219,11 +219,13 @@ class TestAround:
         assert result.output == f"kvsched {__version__}, decides as {engines}\n"
         assert result.exit_code == 0
 
-    @pytest.mark.parametrize("command", ["conform", "explain", "bench"])
+    @pytest.mark.parametrize("command", ["conform", "explain", "replay", "bench"])
     def test_each_command_helps_with_an_example(self, command: str) -> None:
         result = CliRunner().invoke(cli, [command, "--help"])
         assert result.exit_code == 0
-        assert f"kvsched {command} " in result.output.partition("Example:")[2]
+        lines = [line.strip() for line in result.output.splitlines()]
+        (example,) = [line for line in lines if line.startswith("Example:")]
+        assert f" kvsched {command} " in example
 
     @pytest.mark.parametrize(
         "arguments",

@@ -17,9 +17,10 @@ PACKAGE = Path(kvsched.__file__).parent
 
 # From the top down; a room not named here belongs to the foundations below all of them.
 LAYERS = (
-    {"cli", "ui", "bench", "book", "widgets", "plots", "frames", "sweep", "record", "device"},
+    {"cli", "ui", "replaying", "bench", "book", "widgets", "plots"}
+    | {"frames", "sweep", "record", "device"},
     {"views", "explain", "metrics", "courses", "enginetime", "ttft", "perfetto", "cases"}
-    | {"conform", "logs", "diagnose", "size", "fleet"},
+    | {"conform", "replay", "logs", "diagnose", "size", "fleet"},
     {"engine"},
     {"vllm", "sglang", "reserve", "lifecycle", "whatif"},
     {"workload"},

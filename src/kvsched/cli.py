@@ -1,15 +1,17 @@
 """The command line. Each command imports its room when it runs, so that ``--help`` is quick."""
 
-# ruff: noqa: PLC0415
+# ruff: noqa: PLC0415, D301
+# A \b in a docstring keeps click from folding the lines below it; a raw string would show it.
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,13 +19,14 @@ from kvsched import __version__
 from kvsched.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from kvsched.conform import CaseResult
 
 MISMATCH = 1
 UNUSABLE = 2
 INTERRUPTED = 130
+POLICIES = ("serial", "continuous", "vllm", "sglang")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         click.echo(f"kvsched: {error}", err=True)
         return UNUSABLE
+    except BrokenPipeError:  # who reads our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return MISMATCH
     except click.Abort:
         return INTERRUPTED
     except click.ClickException as error:
@@ -71,7 +77,7 @@ def cli() -> None:
     "--jobs", type=click.IntRange(min=1), help="Processes to use.  [default: one per core]"
 )
 def conform(paths: tuple[Path, ...], jobs: int | None) -> int:
-    r"""Replay recordings of a real engine and compare every field of every step.
+    """Replay recordings of a real engine and compare every field of every step.
 
     PATHS are recordings (.json.gz or .json) or folders that hold some. Printed are the first
     divergence of each case that has one, and totals.
@@ -109,21 +115,30 @@ def conform(paths: tuple[Path, ...], jobs: int | None) -> int:
     help="Write the whole run as a trace for Perfetto or chrome://tracing.",
 )
 def explain(case: str, step: int | None, request: str | None, perfetto: Path | None) -> None:
-    r"""Say in sentences what the scheduler decided in one step, and why.
+    """Say in sentences what the scheduler decided in one step, and why.
 
     CASE is a recording, or the name of one below tests/golden. SGLang's files hold many runs:
     loop[3] and loop_overlap[3] are the runs of that place. Its other files record one part of the
-    scheduler alone; they are compared, and have no steps to explain.
+    scheduler alone; they are compared, and have no steps to explain. Of a
+    worked trace of the reservation simulator, --step is the tick.
 
     \b
     Example: kvsched explain seed_a_finish6 --step 2 --request D
              kvsched explain 'loop[0]' --step 70
     """
+    from kvsched.conform import reserve, resolve
     from kvsched.conform.case import log_of
     from kvsched.explain import explain_log
+    from kvsched.explain.reservation import explain_tick
 
     if step is None and perfetto is None:
         raise click.UsageError("give --step N, --perfetto FILE or both")
+    one_of_many = case.endswith("]")
+    worked = None if one_of_many else reserve.recognised(resolve(case))
+    if step is not None and worked is not None:
+        for sentence in explain_tick(*worked, step, request):
+            click.echo(sentence)
+        return
     log = log_of(case)
     if perfetto is not None:
         from kvsched.perfetto import write
@@ -134,11 +149,71 @@ def explain(case: str, step: int | None, request: str | None, perfetto: Path | N
             click.echo(sentence)
 
 
+def _replay_options(command: Callable[..., int]) -> Callable[..., int]:
+    """The knobs of a replay; the extensions come last and are off by default."""
+    count, perhaps = click.IntRange(min=1), click.IntRange(min=0)
+    reserve = click.Choice(("whole", "truncate", "preempt"))
+    order = click.Choice(("fifo", "priority", "deadline"))
+    options = [
+        click.option("--policy", type=click.Choice(POLICIES), default="continuous"),
+        click.option("--block-size", type=count, default=16, help="Tokens a block holds."),
+        click.option("--blocks", type=count, default=1024, help="Usable blocks."),
+        click.option("--token-budget", type=count, default=8192, help="Tokens of a dispatch."),
+        click.option("--max-rows", type=count, default=256, help="Rows of a dispatch."),
+        click.option("--chunk", type=count, help="Prefill tokens of one row.  [default: no limit]"),
+        click.option("--release-delay", type=perhaps, default=0, help="Until pages are free."),
+        click.option("--reserve", type=reserve, default="whole", help="What admission promises."),
+        click.option("--prefix-cache", is_flag=True, help="Share what active requests computed."),
+        click.option("--order", type=order, default="fifo", help="Who is first in the queue."),
+        click.option("--batch-size", type=perhaps, default=0, help="Admit in batches of so many."),
+        click.option("--batch-wait", type=perhaps, default=0, help="How long a batch may form."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@cli.command(context_settings={"show_default": True})
+@click.argument("trace", type=click.Path(path_type=Path))
+@_replay_options
+@click.option("--max-tokens", "law", default="exact", help="The client's cap: 4096, factor:2.")
+@click.option("--profile", help="Costs of a device instead of ticks, for a trace in ns.")
+@click.option("--sort", is_flag=True, help="Put the lines in order of time, in memory.")
+@click.option("--explain", "told", is_flag=True, help="Sentences instead of records.")
+@click.option("--compare", is_flag=True, help="A table of all policies instead of records.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here.")
+def replay(trace: Path, told: bool, compare: bool, output: Path | None, **options: Any) -> int:
+    """Replay a trace of arrivals and cancellations; write what happened, a record a line.
+
+    TRACE is JSON lines in order of time, as kvsched.workload.trace describes them:
+
+    \b
+    {"schema": "kvsched-trace-1", "unit": "tick"}
+    {"type": "arrive", "t": 0, "id": "a", "prompt": 12, "output": 3}
+    {"type": "cancel", "t": 5, "id": "a"}
+
+    The simulator (serial, continuous) promises blocks at admission; --reserve truncate or preempt
+    promises the prompt alone. The engines' twins get the same pool and budgets.
+
+    \b
+    Exit status: 0 the run ended, 1 it got stuck, 2 the trace or an option cannot be used.
+    Example:     kvsched replay trace.jsonl --policy serial --blocks 64 --explain
+    """
+    from kvsched.replaying import read
+    from kvsched.ui import print_table
+
+    job = read(trace, **options)
+    if compare:
+        print_table(job.compare())
+        return 0
+    return 0 if job.write(output, told) else MISMATCH
+
+
 @cli.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a row.")
 @click.option("--quick", is_flag=True, help="Fewer steps and repeats, for a first look.")
 def bench(as_json: bool, quick: bool) -> None:
-    r"""Measure the scheduler's CPU time per step.
+    """Measure the scheduler's CPU time per step.
 
     \b
     Example: kvsched bench --json

@@ -40,7 +40,7 @@ class Request:
     output length is the executor's secret. ``arrival_time``: any integer, used by priority
     order. ``priority``: smaller is more urgent. ``grammar``: the output is constrained by a
     grammar that must be compiled first. ``resumable``: a streaming session, whose prompt may get
-    further chunks.
+    further chunks. ``deadline``: when the client wants it done, for schedulers that look.
     """
 
     id: str
@@ -51,6 +51,7 @@ class Request:
     stop: Stop | None = None
     grammar: bool = False
     resumable: bool = False
+    deadline: int | None = None
 
     @property
     def num_prompt_tokens(self) -> int:

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
-from kvsched.conform import document, sglang
+from kvsched.conform import document, reserve, sglang
 from kvsched.conform.compare import CaseResult, check
 from kvsched.errors import InputError
 
@@ -49,12 +49,14 @@ def check_all(paths: Sequence[Path], jobs: int | None = None) -> Iterator[list[C
 
 
 def _verdict(path: Path) -> list[CaseResult] | str:
-    """SGLang's files are plain JSON and hold many cases; each of vLLM's holds one."""
+    """SGLang's files are plain JSON and hold many cases; each of the others' holds one."""
     try:
         if path.suffix == ".json":
             content = document.read(path)
             if sglang.recognises(content):
                 return list(sglang.compare_content(path, content))
+            if reserve.recognises(content):
+                return [reserve.compare_content(path, content)]
         return [check(path)]
     except InputError as error:
         return str(error)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import json
-import math
-import re
 import stat
 import zlib
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from kvsched.errors import InputError
+from kvsched.strict_json import parse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +17,6 @@ MAX_BYTES = 256 * 2**20
 """The most text a document may hold, after decompression; the largest recording has 4 MiB."""
 
 _CHUNK = 2**20
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def place(path: Path) -> str:
@@ -35,7 +32,7 @@ def read(path: Path) -> Any:
     or could not be written back as UTF-8, more than MAX_BYTES.
     """
     try:
-        return _parse(_text(_bytes(path)))
+        return parse(_text(_bytes(path)))
     except InputError as error:
         raise in_file(path, error) from None
 
@@ -82,49 +79,3 @@ def _text(data: bytes) -> str:
     except UnicodeDecodeError as error:
         found = f"not UTF-8 text (0x{data[error.start]:02x})"
         raise InputError(f"byte {error.start}", found, "write JSON as UTF-8") from None
-
-
-def _parse(text: str) -> Any:
-    try:
-        value = json.loads(
-            text, object_pairs_hook=_once, parse_float=_finite, parse_constant=_no_constant
-        )
-        if _SURROGATE.search(text):
-            json.dumps(value, ensure_ascii=False).encode()
-    except InputError:
-        raise
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        raise InputError(where, f"not JSON ({error.msg})", "copy or record it again") from None
-    except RecursionError:
-        raise InputError("", "nested too deeply", "give a recording") from None
-    except UnicodeEncodeError as error:
-        found = f"half a surrogate pair ({error.object[error.start]!a})"
-        raise InputError("", found, "write whole characters") from None
-    except ValueError:
-        raise InputError("", "an integer of thousands of digits", "give a recording") from None
-    return value
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The pairs of one object as a dict, if no key comes twice."""
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                found = f"key {json.dumps(key)} twice in one object"
-                raise InputError("", found, "keep one of them")
-            seen.add(key)
-    return value
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise InputError("", f"number {text[:40]}", "write a number a 64-bit float can hold")
-    return number
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise InputError("", f"{text} is not a JSON number", "write a finite number")

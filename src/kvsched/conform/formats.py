@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kvsched.conform.shape import (
+from kvsched.errors import InputError
+from kvsched.shape import (
     LARGEST,
     Check,
     a_list,
@@ -29,7 +30,6 @@ from kvsched.conform.shape import (
     tagged,
     word,
 )
-from kvsched.errors import InputError
 
 LONGEST_PROMPT = 10_000_000
 """Tokens; the longest context any published model claims."""

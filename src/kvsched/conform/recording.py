@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from kvsched.conform import document
 from kvsched.conform.formats import FORMATS
-from kvsched.conform.shape import an_object, show
 from kvsched.errors import InputError
+from kvsched.shape import an_object, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kvsched.costs import fields
+from kvsched.shape import show
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,7 +97,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def _uncovered(config: Fields, name: str, what: str, fix: str = "") -> Exception:
-    found = f"{what} ({name} is {fields.show(config.get(name))}), which the formulas do not cover"
+    found = f"{what} ({name} is {show(config.get(name))}), which the formulas do not cover"
     return config.refuse(name, found, fix or "use a dense model with full attention")
 
 
@@ -106,9 +107,9 @@ def _architecture(config: Fields) -> Architecture:
     if not names:
         raise config.refuse("architectures", "missing", f"add one of {known}")
     if type(names) is not list or len(names) != 1 or type(names[0]) is not str:
-        raise config.refuse("architectures", f"found {fields.show(names)}", "write a list of one")
+        raise config.refuse("architectures", f"found {show(names)}", "write a list of one")
     if names[0] not in ARCHITECTURES:
-        found = f"{fields.show(names[0])}, which the formulas do not cover"
+        found = f"{show(names[0])}, which the formulas do not cover"
         raise config.refuse("architectures", found, f"covered: {known}")
     return ARCHITECTURES[names[0]]
 
@@ -118,11 +119,11 @@ def _check_layer_types(config: Fields) -> None:
     if kinds is None:
         return
     if type(kinds) is not list:
-        raise config.refuse("layer_types", f"found {fields.show(kinds)}", "write a list")
+        raise config.refuse("layer_types", f"found {show(kinds)}", "write a list")
     other = next((kind for kind in kinds if kind != "full_attention"), None)
     if other is not None:
         what = "sliding-window layers" if other == "sliding_attention" else "a hybrid of layers"
-        found = f"{what} ({fields.show(other)}), which the formulas do not cover"
+        found = f"{what} ({show(other)}), which the formulas do not cover"
         raise config.refuse("layer_types", found, "use a model with full attention in every layer")
 
 
@@ -158,5 +159,5 @@ def _dtype_bytes(config: Fields) -> int:
     name = "dtype" if config.has("dtype") else "torch_dtype"
     dtype = config.text(name)
     if dtype not in SIZES:
-        raise config.refuse(name, f"{fields.show(dtype)}", f"covered: {', '.join(SIZES)}")
+        raise config.refuse(name, f"{show(dtype)}", f"covered: {', '.join(SIZES)}")
     return SIZES[dtype]

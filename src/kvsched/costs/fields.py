@@ -12,6 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from kvsched.errors import InputError
+from kvsched.shape import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +23,6 @@ MAX_BYTES = 64 * 2**20
 
 LARGEST = 2**53
 """The largest integer that every JSON reader keeps exact."""
-
-_SHOWN = 60
 
 
 def read(path: Path) -> Fields:
@@ -59,16 +58,6 @@ def parse(data: bytes, place: str) -> Fields:
     except ValueError:
         found = "an integer of thousands of digits"
     raise InputError(place, found, "write one JSON object as UTF-8")
-
-
-def show(value: object) -> str:
-    """The value as an error message quotes it: short, on one line, in ASCII."""
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
-    if isinstance(value, dict):
-        return f"an object of {len(value)}"
-    text = json.dumps(value)
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
 class Fields:

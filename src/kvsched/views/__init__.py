@@ -20,6 +20,7 @@ VIEWS: Mapping[str, str] = {
     "admission": "kvsched.views.admission",
     "crossover": "kvsched.views.crossover",
     "preemption": "kvsched.views.preemption",
+    "reservations": "kvsched.views.reservations",
     "states": "kvsched.views.states",
     "storm": "kvsched.views.storm",
     "tour": "kvsched.views.tour",

@@ -20,7 +20,9 @@ from kvsched.conform.sglang.shapes import (
     WHOLE,
     tokens,
 )
-from kvsched.conform.shape import (
+from kvsched.errors import InputError
+from kvsched.sglang.config import POLICIES, RETRACTION_POLICIES
+from kvsched.shape import (
     Check,
     a_list,
     all_of,
@@ -40,8 +42,6 @@ from kvsched.conform.shape import (
     show,
     word,
 )
-from kvsched.errors import InputError
-from kvsched.sglang.config import POLICIES, RETRACTION_POLICIES
 
 VERSIONS = ("0.5.18",)
 MOST_STEPS = 100_000

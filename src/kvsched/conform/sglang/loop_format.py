@@ -15,7 +15,7 @@ from kvsched.conform.sglang.shapes import (
     WHOLE,
     tokens,
 )
-from kvsched.conform.shape import (
+from kvsched.shape import (
     Check,
     a_list,
     all_of,

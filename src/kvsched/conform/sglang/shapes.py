@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kvsched.conform.shape import (
+from kvsched.errors import InputError
+from kvsched.shape import (
     LARGEST,
     all_of,
     array,
@@ -14,7 +15,6 @@ from kvsched.conform.shape import (
     of_type,
     row,
 )
-from kvsched.errors import InputError
 
 LONGEST_PROMPT = 10_000_000
 """Tokens; the longest context any published model claims."""

@@ -1,0 +1,139 @@
+"""One trace under three promises: what of the pool is taken, promised, draining, and left.
+
+Eight requests, a block of four tokens, ticks. The simulator of ``kvsched.reserve``, no engine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from kvsched.metrics import measure
+from kvsched.replay import replay_reserve
+from kvsched.request import EOS, Request, Stop
+from kvsched.reserve import Config, Record
+from kvsched.reserve.as_log import as_log
+from kvsched.reserve.budgets import budgets
+from kvsched.reserve.records import AdmissionBlocked, Completed, Preempted, Stalled
+from kvsched.views.params import Number
+from kvsched.views.reservations_figure import draw, table
+from kvsched.views.view import Data, View
+from kvsched.workload import Arrival
+from kvsched.workload.trace import Line
+
+BLOCK_SIZE, BLOCKS = 4, 12
+REQUESTS = (
+    (0, 6, 8), (0, 14, 5), (1, 4, 12), (2, 10, 6), (4, 8, 10), (4, 3, 9), (9, 12, 4), (10, 5, 7)
+)  # fmt: skip
+"""Arrival, prompt and output of each."""
+PICKS: dict[str, dict[str, Any]] = {
+    "serial": {"policy": "serial"},
+    "promise all": {},
+    "promise the prompt": {"reserve": "preempt"},
+}
+
+
+def replayed(
+    pick: str, blocks: int, release_delay: int, factor: int
+) -> tuple[list[Record], Config]:
+    """The records of the trace; clients allow ``factor`` times the output they will get."""
+    config = Config(
+        block_size=BLOCK_SIZE,
+        blocks=blocks,
+        max_tokens=16,
+        max_rows=8,
+        chunk=8,
+        release_delay=release_delay,
+        **PICKS[pick],
+    )
+    lines = []
+    for number, (at, prompt, output) in enumerate(REQUESTS):
+        stop = Stop(eos_token_id=EOS) if factor > 1 else None
+        runs = ((number * 1000, prompt),)
+        request = Request(f"r{number}", runs, factor * output, at, stop=stop)
+        lines.append(Line(Arrival(at, request), output))
+    kept: list[Record] = []
+    replay_reserve(iter(lines), config, write=kept.append)
+    return kept, config
+
+
+def compute(blocks: int, release_delay: int, factor: int) -> Data:
+    """The trace under each promise."""
+    points = [_point(pick, blocks, release_delay, factor) for pick in PICKS]
+    serial, whole, prompt = points
+    cap = "the exact output" if factor == 1 else f"{factor} times the output"
+    return {
+        "blocks": blocks,
+        "until": max(point["pool"][-1][0] for point in points),
+        "picks": list(PICKS),
+        "points": points,
+        "says": [_says(point) for point in points],
+        "sentence": (
+            f"{blocks} blocks, clients allow {cap}: the last request completes at tick "
+            f"{serial['end']} served serially, {whole['end']} with everything promised, "
+            f"{prompt['end']} with the prompt alone promised and {prompt['preempted']} preemptions."
+        ),
+        "caption": (
+            "The pool over time under the promise picked. Every block is taken, promised and not "
+            "taken yet, draining, or slack; slack is what admission can still promise, and is "
+            f"never below zero. {len(REQUESTS)} requests, blocks of {BLOCK_SIZE} tokens. A tick "
+            "is synthetic: it estimates no time of any device."
+        ),
+        "alt": (
+            f"Stacked blocks over ticks, {blocks} in all, for three promises. The last request "
+            f"completes at tick {serial['end']}, {whole['end']} and {prompt['end']}."
+        ),
+    }
+
+
+def _point(pick: str, blocks: int, release_delay: int, factor: int) -> dict[str, Any]:
+    records, config = replayed(pick, blocks, release_delay, factor)
+    kinds = Counter(type(record) for record in records)
+    why = Counter(r.binding for r in records if isinstance(r, AdmissionBlocked))
+    metrics = measure(as_log(records, config), second=1)
+    return {
+        "pick": pick,
+        "pool": [list(budget) for budget in budgets(records, config)],
+        "end": max((r.t for r in records if isinstance(r, Completed)), default=0),
+        "done": kinds[Completed],
+        "preempted": kinds[Preempted],
+        "stalled": kinds[Stalled],
+        "recomputed": metrics.tokens_recomputed,
+        "waits": {name: why[name] for name in ("serial", "credits", "draining") if why[name]},
+        "ttft": round(metrics.time_to_first_token.mean, 1),
+    }
+
+
+def _says(point: dict[str, Any]) -> str:
+    """One run in a sentence, and what its waiting points to."""
+    causes = {
+        "serial": "somebody else is served",
+        "credits": "the blocks are promised",
+        "draining": "pages drain",
+    }
+    told = (
+        f"{point['pick'].capitalize()}: {point['done']} requests complete by tick {point['end']}, "
+        f"mean TTFT {point['ttft']} ticks."
+    )
+    waits = "; ".join(f"{causes[name]}, {count} times" for name, count in point["waits"].items())
+    if waits:
+        told += f" The head of the queue waited because: {waits}."
+    if point["preempted"]:
+        told += f" {point['preempted']} preemptions, {point['recomputed']} tokens computed again."
+    return told
+
+
+VIEW = View(
+    name="reservations",
+    renderer="picks",
+    label="Promises, pages and drains",
+    compute=compute,
+    draw=draw,
+    table=table,
+    params=(
+        Number("blocks", "usable blocks", BLOCKS, 6, 40, 2),
+        Number("release_delay", "release delay, ticks", 2, 0, 8, 1),
+        Number("factor", "clients allow, times the output", 1, 1, 4, 1),
+    ),
+    selection={"pick": 1},
+)

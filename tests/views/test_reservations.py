@@ -1,0 +1,48 @@
+"""The view of promises against the simulator it shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvsched.reserve.budgets import budgets
+from kvsched.reserve.records import Snapshot
+from kvsched.views import find
+from kvsched.views.reservations import PICKS, replayed
+
+VIEW = find("reservations")
+
+
+@pytest.mark.parametrize("pick", PICKS)
+@pytest.mark.parametrize("release_delay", [0, 3])
+def test_the_stack_is_the_simulator_s_own_state(pick: str, release_delay: int) -> None:
+    records, config = replayed(pick, 12, release_delay, 2)
+    pool = {budget.t: budget for budget in budgets(records, config)}
+    snapshots = [record for record in records if isinstance(record, Snapshot)]
+    for snapshot in snapshots:
+        budget = pool[snapshot.t]
+        assert budget.draining == snapshot.draining
+        promises = budget.allocated + budget.promised
+        assert promises == snapshot.credits or (
+            pick == "promise the prompt" and promises <= snapshot.credits
+        )
+    assert len(snapshots) > 5
+    assert pool[max(pool)][1:] == (0, 0, 0, 12)
+
+
+def test_every_block_is_in_one_place_and_slack_is_never_negative() -> None:
+    for params in VIEW.samples():
+        data = VIEW(**params)
+        for point in data["points"]:
+            assert all(sum(parts) == data["blocks"] for _, *parts in point["pool"])
+            assert all(min(parts) >= 0 for _, *parts in point["pool"])
+
+
+def test_promising_more_makes_the_last_request_wait_longer() -> None:
+    ends = {point["pick"]: point["end"] for point in VIEW()["points"]}
+    assert ends["serial"] > ends["promise all"] > ends["promise the prompt"]
+
+
+def test_who_recomputes_is_who_was_thrown_out() -> None:
+    for point in VIEW()["points"]:
+        assert (point["preempted"] > 0) == (point["recomputed"] > 0)
+        assert (point["pick"] == "promise the prompt") == (point["preempted"] > 0)

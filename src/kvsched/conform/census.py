@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kvsched.conform.recording import find, load
-from kvsched.conform.replay import not_modelled, replay
+from kvsched.conform.replay import replay
 from kvsched.invariants import waiting_never_preempts
 from kvsched.log import Admit, Log, Preempt
 from kvsched.vllm.transitions import Move, count_transitions
@@ -101,10 +101,7 @@ def census(paths: Iterable[str | Path]) -> Census:
     counted = Census()
     for path in find(paths):
         recording = load(path)
-        if not_modelled(recording) is not None:
-            counted.left_out.append(recording.name)
-        else:
-            counted.add(recording.name, replay(recording).log)
+        counted.add(recording.name, replay(recording).log)
     return counted
 
 

@@ -28,7 +28,7 @@ class Census:
     name of the first. ``back_at_once``: victims that ran again in the very next step, by whether
     the whole-sequence gate was on. ``preempting_steps`` are steps with a preemption for want of
     blocks, ``admitting`` those of them that admitted anybody; ``violations``: waiting requests
-    that preempted. ``left_out`` names what the twin does not model yet.
+    that preempted.
     """
 
     replayed: int = 0
@@ -41,7 +41,6 @@ class Census:
     preempting_steps: int = 0
     admitting: int = 0
     violations: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
 
     def add(self, name: str, log: Log) -> None:
         """Count one replay."""

@@ -44,7 +44,6 @@ class CaseResult:
     path: str
     steps: int
     divergence: Divergence | None = None
-    unsupported: str | None = None
 
 
 def check(path: Any) -> CaseResult:
@@ -76,12 +75,7 @@ def compare(recording: Recording) -> CaseResult:
     return _result(recording, steps, divergence)
 
 
-def _result(
-    recording: Recording,
-    steps: int,
-    divergence: Divergence | None = None,
-    unsupported: str | None = None,
-) -> CaseResult:
+def _result(recording: Recording, steps: int, divergence: Divergence | None) -> CaseResult:
     return CaseResult(
         recording.name,
         recording.engine,
@@ -89,7 +83,6 @@ def _result(
         str(recording.path),
         steps,
         divergence,
-        unsupported,
     )
 
 

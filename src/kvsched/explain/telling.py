@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kvsched.explain.denials import why
+from kvsched.explain.flight import FLIGHT, taken_in
 from kvsched.explain.outside import OUTSIDE, stuck
 from kvsched.explain.words import are, blocks, chunk, listed, n, share, tokens
 from kvsched.log import (
@@ -23,6 +24,8 @@ from kvsched.log import (
     Preempt,
     Report,
     Resume,
+    TakeIn,
+    Verify,
 )
 from kvsched.steps import StepRecord
 
@@ -47,6 +50,8 @@ class Telling:
         self.taken: dict[str, Allocate] = {event.id: event for event in record.of(Allocate)}
         self.tellers: dict[type, Callable[[Any], str | None]] = {
             **OUTSIDE,
+            **FLIGHT,
+            TakeIn: lambda e: taken_in(e, record),
             Arrive: self._arrival,
             Abort: self._abort,
             Allocate: self._growth,
@@ -76,7 +81,7 @@ class Telling:
 
     def decodes(self) -> list[Sentence]:
         """One sentence for all who compute a single token."""
-        told = {event.id for event in self.record.of(Chunk)} | self.admitted
+        told = {event.id for event in self.record.of_any((Chunk, Verify))} | self.admitted
         ids = tuple(i for i in self.record.scheduled if i not in told)
         if not ids:
             return []

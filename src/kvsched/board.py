@@ -79,11 +79,11 @@ class LaneState(NamedTuple):
     num_computed_tokens: int
     num_tokens: int
     num_preemptions: int
-    num_output_placeholders: int
-    num_in_flight_tokens: int
-    num_stale_output_tokens: int
-    drop_stale_output: bool
-    num_spec_tokens: int
+    num_output_placeholders: int = 0
+    num_in_flight_tokens: int = 0
+    num_stale_output_tokens: int = 0
+    drop_stale_output: bool = False
+    num_spec_tokens: int = 0
 
 
 class Batch(NamedTuple):

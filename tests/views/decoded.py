@@ -49,6 +49,8 @@ def recordings() -> Iterator[Recording]:
 def rebuilt(record: StepRecord) -> dict[str, Any]:
     """A step's fields by name, ready for JSON."""
     fields = {name: getattr(record, name) for name in FIELDS}
+    for name in ("live", "live_end"):
+        fields[name] = {i: [*s[:4], s.drop_stale_output] for i, s in fields[name].items()}
     if record.denial is not None:
         fields["denial"] = record.denial._asdict()
     return {**fields, "loaded": sorted(record.loaded)}

@@ -70,7 +70,6 @@ class Census:
         ]
         return {
             "recordings": self.replayed,
-            "left_out": len(self.left_out),
             "moves": sorted(moves, key=lambda move: (move["from"], move["to"])),
         }
 

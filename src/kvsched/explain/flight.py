@@ -10,15 +10,18 @@ from kvsched.log import Defer, Leave, Return, TakeIn, Verify
 from kvsched.steps import StepRecord
 
 
-def taken_in(e: TakeIn, record: StepRecord) -> str | None:
-    """Whose output reaches it although it does not run any more; None if all is as usual."""
-    late = [
-        i for i in record.emitted if i in record.live and record.live[i].num_stale_output_tokens
-    ]
-    if not late:
+def late(record: StepRecord) -> tuple[str, ...]:
+    """Who got output in this step and did not run any more when it came."""
+    live = record.live
+    return tuple(i for i in record.emitted if i in live and live[i].num_stale_output_tokens)
+
+
+def taken_in(e: TakeIn, ids: tuple[str, ...]) -> str | None:
+    """Whose output comes late; None if all is as usual."""
+    if not ids:
         return None
-    verb = "does not run any more and still gets its" if len(late) == 1 else "get their"
-    return f"The output of step {e.step} is taken in: {listed(late)} {verb} token in flight."
+    get = "does not run any more and still gets its" if len(ids) == 1 else "get their"
+    return f"The output of step {e.step} is taken in: {listed(ids)} {get} token in flight."
 
 
 def _deferred(e: Defer) -> str:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kvsched.contract import Plan, Result, World
+from kvsched.invariants import Snapshot
 from kvsched.log import Deliver, Leave, Log, TakeIn
 from kvsched.vllm.config import Config
 from kvsched.vllm.deferred import DeferringKVCacheManager
@@ -159,3 +161,13 @@ class AsyncScheduler(Scheduler):
         if r.num_stale_output_tokens > 0 and not r.drop_stale_output:
             return None
         return super().find(r)
+
+    # -- what others may look at ------------------------------------------------------------
+
+    def snapshot(self, plan: Plan) -> Snapshot:
+        """As in step; blocks that are deferred are in use, as tables of nobody."""
+        snapshot = super().snapshot(plan)
+        if not isinstance(self.kv, DeferringKVCacheManager):
+            return snapshot
+        deferred = {f"deferred {i}": table for i, (_, _, table) in enumerate(self.kv.deferred)}
+        return replace(snapshot, tables={**snapshot.tables, **deferred})

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from kvsched import __version__, sglang, vllm
 from kvsched.cli import cli, main
-from kvsched.conform import CaseResult, check
+from kvsched.conform import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,21 +90,6 @@ class TestConform:
             assert err.startswith(f"kvsched: {path}: config")
             assert name in err
             assert err.count("\n") == 1
-
-    def test_cases_not_modelled_are_named_and_not_counted(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        def verdict(path: Path) -> CaseResult:
-            reason = None if "exact" in path.name else "async scheduling"
-            return CaseResult(path.name[:9], "vllm", "0.28.0", str(path), 3, None, reason)
-
-        monkeypatch.setattr("kvsched.conform.batch.check", verdict)
-        assert main(["conform", "--jobs", "1", str(MATCHING), str(OTHER)]) == 0
-        assert capsys.readouterr().out.splitlines() == [
-            "vllm: 1 not modelled yet (async scheduling):",
-            "  one_token",
-            "vllm: 1 of 1 cases match",
-        ]
 
     def test_processes_answer_in_the_same_order(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

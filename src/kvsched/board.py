@@ -7,11 +7,12 @@ taken, hashed or given back.
 from __future__ import annotations
 
 import zlib
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kvsched.contract import Denial
+from kvsched.inflight import InFlight
 from kvsched.log import (
     Abort,
     Admit,
@@ -21,6 +22,7 @@ from kvsched.log import (
     Chunk,
     ChunkEnd,
     Continue,
+    Defer,
     Deny,
     Enqueue,
     Event,
@@ -29,51 +31,44 @@ from kvsched.log import (
     Forget,
     Free,
     Idle,
+    Leave,
     Load,
     Log,
     Preempt,
     Progress,
     Promote,
+    Propose,
     Report,
     Resume,
+    Return,
+    Sample,
     SetAside,
     Uncache,
     Undeny,
+    Verify,
 )
-from kvsched.queues import Queue, Ranked, make_queue
+from kvsched.queues import Queue, make_queue
 
 RUNNING = "RUNNING"
 PREEMPTED = "PREEMPTED"
+ABORTED = "FINISHED_ABORTED"
 REMOTE = "WAITING_FOR_REMOTE_KVS"
 STREAM = "WAITING_FOR_STREAMING_REQ"
 
 
-class Lane(Ranked):
-    """One request as the log shows it, with its block table.
+class Lane(InFlight):
+    """One request as the log shows it, with its block table."""
 
-    ``drop_stale_output``: its last preemption was by a reset, which discards output in flight.
-    """
-
-    __slots__ = (
-        "blocks",
-        "drop_stale_output",
-        "num_computed_tokens",
-        "num_preemptions",
-        "num_tokens",
-        "queue",
-        "status",
-    )
+    __slots__ = ("blocks", "num_preemptions", "queue", "status")
 
     def __init__(self, event: Arrive) -> None:
+        super().__init__(event.num_prompt_tokens)
         self.id = event.id
         self.priority = event.priority
         self.arrival_time = event.arrival_time
         self.status = event.status
         self.queue = event.queue
-        self.num_tokens = event.num_prompt_tokens
-        self.num_computed_tokens = 0
         self.num_preemptions = 0
-        self.drop_stale_output = False
         self.blocks: list[int] = []
 
 
@@ -84,7 +79,20 @@ class LaneState(NamedTuple):
     num_computed_tokens: int
     num_tokens: int
     num_preemptions: int
-    drop_stale_output: bool
+    num_output_placeholders: int = 0
+    num_in_flight_tokens: int = 0
+    num_stale_output_tokens: int = 0
+    drop_stale_output: bool = False
+    num_spec_tokens: int = 0
+
+
+class Batch(NamedTuple):
+    """A pass that left: tokens by request, tokens that will come back, drafts among the former."""
+
+    step: int
+    scheduled: dict[str, int]
+    sampling: dict[str, int]
+    drafts: dict[str, int]
 
 
 class Board:
@@ -93,7 +101,8 @@ class Board:
     ``cached`` maps a block that carries a hash to the request that gave it. ``prefilling`` holds
     the ids of admitted requests and loads whose prefill is not complete. ``ended`` are ids that
     finished or were aborted since it was last cleared. ``reported``: loads that ended and whose
-    request does not run yet.
+    request does not run yet. ``paused_sessions``: slots that the engine believes paused sessions
+    hold. ``batches``: passes in flight, oldest first.
     """
 
     def __init__(self, log: Log) -> None:
@@ -104,6 +113,11 @@ class Board:
         }
         self.held: Queue[Lane] = make_queue(config["policy"])
         self.policy: str = config["policy"]
+        self.asynchronous: bool = config.get("async_scheduling", False)
+        self.drops: bool = config.get("kv_role", "") in ("kv_producer", "kv_both")
+        self.guesses: int = config.get("num_speculative_tokens", 0) if self.asynchronous else 0
+        self.batches: deque[Batch] = deque()
+        self.paused_sessions = 0
         self.running: list[Lane] = []
         self.free: OrderedDict[int, None] = OrderedDict.fromkeys(range(1, config["num_gpu_blocks"]))
         self.cached: dict[int, str] = {}
@@ -114,6 +128,7 @@ class Board:
         self.erased: list[dict[str, int]] = []
         self.idle: frozenset[str] = frozenset()
         self.chunks: dict[str, int] = {}
+        self.samples: dict[str, int] = {}
         self._apply: dict[type, Callable[[Any], None]] = {
             Arrive: self._arrive,
             Abort: self._abort,
@@ -123,6 +138,7 @@ class Board:
             Chunk: lambda e: self.chunks.__setitem__(e.id, e.tokens),
             ChunkEnd: self._chunk_end,
             Continue: self._continue,
+            Defer: lambda e: setattr(self.lanes[e.id], "blocks", []),
             Deny: lambda e: setattr(self, "denial", e.denial),
             Enqueue: lambda e: self._enqueue(self.lanes[e.id], e.queue),
             Evict: self._evict,
@@ -130,15 +146,20 @@ class Board:
             Forget: self._forget,
             Free: self._free,
             Idle: lambda e: setattr(self, "idle", frozenset(e.ids)),
+            Leave: lambda e: self._leave_queues(self.lanes[e.id]),
             Load: self._load,
             Preempt: self._preempt,
             Progress: self._progress,
             Promote: lambda e: setattr(self.lanes[e.id], "status", e.status),
+            Propose: lambda e: setattr(self.lanes[e.id], "num_spec_tokens", e.drafts),
             Report: lambda e: self.reported.update(e.recving),
             Resume: self._admit,
+            Return: self._return,
+            Sample: lambda e: self.samples.__setitem__(e.id, e.tokens),
             SetAside: lambda e: self.held.requeue(self._take(self.lanes[e.id])),
             Uncache: self._uncache,
             Undeny: lambda e: setattr(self, "denial", None),
+            Verify: lambda e: self.chunks.__setitem__(e.id, 1 + e.drafts),
         }
 
     def apply(self, event: Event) -> None:
@@ -147,41 +168,63 @@ class Board:
         if apply is not None:
             apply(event)
 
-    def compute(self) -> dict[str, int]:
-        """End of ``schedule()``: everyone who computes advances; who computed how many tokens.
+    def compute(self, step: int) -> Batch:
+        """End of ``schedule()``: everyone who computes advances; the batch leaves.
 
         One thing is implied and not written: a running request with one token left to compute
-        computes it, unless an Idle event says otherwise.
+        computes it, unless an Idle event says otherwise. A token in flight counts like a known
+        one.
         """
-        scheduled = {}
+        batch = Batch(step, {}, {}, {})
         for lane in self.running:
-            left = lane.num_tokens - lane.num_computed_tokens
+            left = lane.num_tokens + lane.num_output_placeholders - lane.num_computed_tokens
             tokens = self.chunks.get(lane.id, 1 if left == 1 else 0)
             if tokens and lane.id not in self.idle:
-                lane.num_computed_tokens += tokens
-                scheduled[lane.id] = tokens
-                self._prefill(lane)
-        self.chunks, self.idle = {}, frozenset()
+                self._launch(lane, tokens, batch)
+        self.chunks, self.idle, self.samples = {}, frozenset(), {}
         for lane in self.held:
             self.queues["skipped"].requeue(lane)
             lane.queue = "skipped"
         self.held = make_queue(self.policy)
-        return scheduled
+        self.batches.append(batch)
+        return batch
 
-    def sampling(self, scheduled: dict[str, int]) -> dict[str, int]:
-        """Tokens that will come back, by request: one for whoever computed its last."""
-        lanes = (self.lanes[request_id] for request_id in scheduled)
-        return {lane.id: 1 for lane in lanes if lane.num_computed_tokens == lane.num_tokens}
+    def _launch(self, lane: Lane, tokens: int, batch: Batch) -> None:
+        """One request's part of a batch; whoever reaches the last token will sample."""
+        lane.num_computed_tokens += tokens
+        lane.num_in_flight_tokens += tokens
+        lane.num_spec_tokens = 0
+        batch.scheduled[lane.id] = tokens
+        if lane.num_computed_tokens < lane.num_tokens + lane.num_output_placeholders:
+            return
+        self.prefilling.discard(lane.id)
+        batch.sampling[lane.id] = self.samples.get(lane.id, 1)
+        drafts = lane.num_drafts
+        if drafts:
+            batch.drafts[lane.id] = drafts
+        if self.asynchronous:
+            lane.num_output_placeholders += 1 + drafts
+            lane.num_spec_tokens = self.guesses
 
-    def deliver(self, sampling: dict[str, int], delivered: dict[str, int]) -> dict[str, int]:
-        """Append what was sampled, unless the request is gone or ``delivered`` says otherwise."""
+    def deliver(self, batch: Batch, delivered: dict[str, int]) -> dict[str, int]:
+        """A batch is back: append what was sampled, or what ``delivered`` says instead."""
         emitted = {}
-        for request_id, expected in sampling.items():
-            tokens = delivered.get(request_id, expected)
+        for request_id, computed in batch.scheduled.items():
             lane = self.lanes.get(request_id)
-            if lane is not None and lane.status == RUNNING and tokens:
+            if lane is None:
+                continue
+            stale = lane.land(computed)
+            sampled = batch.sampling.get(request_id, 0)
+            tokens = delivered.get(request_id, sampled)
+            if lane.status.startswith("FINISHED") or not sampled:
+                continue
+            if request_id in batch.drafts and not stale:
+                lane.reject(batch.drafts[request_id] + 1 - sampled)
+            if tokens:
                 lane.num_tokens += tokens
                 emitted[request_id] = tokens
+            if self.asynchronous and not stale:
+                lane.num_output_placeholders -= tokens
         return emitted
 
     def live(self) -> dict[str, LaneState]:
@@ -192,7 +235,11 @@ class Board:
                 lane.num_computed_tokens,
                 lane.num_tokens,
                 lane.num_preemptions,
+                lane.num_output_placeholders,
+                lane.num_in_flight_tokens,
+                lane.num_stale_output_tokens,
                 lane.drop_stale_output,
+                lane.num_spec_tokens,
             )
             for lane in self.lanes.values()
         }
@@ -204,11 +251,6 @@ class Board:
             for lane in self.lanes.values()
             if lane.blocks and lane.status != RUNNING
         }
-
-    @property
-    def paused_sessions(self) -> int:
-        """Streaming sessions that hold a slot while they wait for input."""
-        return sum(lane.status == STREAM for lane in self.lanes.values())
 
     def free_crc(self) -> int:
         """``zlib.crc32`` of the free queue's ids, head first, decimal, joined by commas."""
@@ -238,10 +280,6 @@ class Board:
         if event.computed + event.tokens < lane.num_tokens:
             self.prefilling.add(event.id)
 
-    def _prefill(self, lane: Lane) -> None:
-        if lane.num_computed_tokens >= lane.num_tokens:
-            self.prefilling.discard(lane.id)
-
     def _load(self, event: Load) -> None:
         if event.asynchronous:
             lane = self._take(self.lanes[event.id])
@@ -258,8 +296,8 @@ class Board:
         self.running.remove(lane)
         lane.status = PREEMPTED
         lane.num_computed_tokens = 0
+        lane.throw_back(drop=event.denial is None or self.drops)
         lane.num_preemptions = event.preemptions
-        lane.drop_stale_output = event.denial is None
         lane.blocks = []
         lane.queue = "waiting"
         self.queues["waiting"].requeue(lane)
@@ -268,11 +306,14 @@ class Board:
 
     def _chunk_end(self, event: ChunkEnd) -> None:
         lane = self.lanes[event.id]
-        self.running.remove(lane)
+        if lane.status == RUNNING:
+            self.running.remove(lane)
         lane.status = event.status
+        self.paused_sessions += event.status == STREAM
 
     def _continue(self, event: Continue) -> None:
         lane = self.lanes[event.id]
+        self.paused_sessions -= lane.status == STREAM
         lane.status = "WAITING"
         lane.num_tokens = event.num_tokens
         lane.arrival_time = event.arrival_time
@@ -282,21 +323,25 @@ class Board:
 
     def _abort(self, event: Abort) -> None:
         if event.status is not None:
-            self._end(event.id, "FINISHED_ABORTED", event.held)
+            self._end(event.id, ABORTED, event.held)
 
     def _end(self, request_id: str, status: str, held: bool) -> None:
         lane = self.lanes[request_id]
         if lane.status == RUNNING:
             self.running.remove(lane)
         else:
-            for queue in self.queues.values():
-                queue.discard(lane)
+            self._leave_queues(lane)
+        self.paused_sessions -= status == ABORTED and lane.status == STREAM
         lane.status = status
         self.ended.append(request_id)
         self.prefilling.discard(request_id)
         self.reported.discard(request_id)
         if not held:
             del self.lanes[request_id]
+
+    def _leave_queues(self, lane: Lane) -> None:
+        for queue in self.queues.values():
+            queue.discard(lane)
 
     def _forget(self, event: Forget) -> None:
         del self.lanes[event.id]
@@ -318,6 +363,9 @@ class Board:
     def _free(self, event: Free) -> None:
         if event.id in self.lanes:
             self.lanes[event.id].blocks = []
+        self._return(event)
+
+    def _return(self, event: Free) -> None:
         for block in event.back:
             self.free[block] = None
         for block in reversed(event.front):

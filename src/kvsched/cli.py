@@ -230,7 +230,7 @@ def bench(as_json: bool, quick: bool) -> None:
 
 
 def _report(results: Iterable[CaseResult]) -> None:
-    """Print the divergences, what is not modelled yet, and the totals of each engine."""
+    """Print the divergences and the totals of each engine."""
     engines: dict[str, list[CaseResult]] = defaultdict(list)
     for result in results:
         engines[result.engine].append(result)
@@ -238,21 +238,8 @@ def _report(results: Iterable[CaseResult]) -> None:
             click.echo(f"{result.name} ({click.format_filename(result.path)}) differs first at")
             click.echo("".join(f"  {line}\n" for line in result.divergence.text().splitlines()))
     for engine, cases in sorted(engines.items()):
-        _report_unsupported(engine, cases)
-        compared = [case for case in cases if case.unsupported is None]
-        matching = sum(case.divergence is None for case in compared)
-        click.echo(f"{engine}: {matching} of {len(compared)} cases match")
-
-
-def _report_unsupported(engine: str, cases: Iterable[CaseResult]) -> None:
-    names: dict[str, list[str]] = defaultdict(list)
-    for case in cases:
-        if case.unsupported is not None:
-            names[case.unsupported].append(case.name)
-    for reason, left_out in names.items():
-        click.echo(f"{engine}: {len(left_out)} not modelled yet ({reason}):")
-        for name in left_out:
-            click.echo(f"  {name}")
+        matching = sum(case.divergence is None for case in cases)
+        click.echo(f"{engine}: {matching} of {len(cases)} cases match")
 
 
 if __name__ == "__main__":

@@ -77,7 +77,8 @@ class Plan:
 
     ``sampling``: ids whose pass ends at their last token, so that a token comes back; None means
     all of them. ``admitted``, ``resumed``, ``victims``: ids in the order chosen. ``kind``: the
-    kind of pass (vLLM runs only ``mixed`` ones). ``rows`` is read off the scheduler's tables, so
+    kind of pass (vLLM runs only ``mixed`` ones). ``drafts``: how many of a request's tokens are
+    guesses that the pass verifies. ``rows`` is read off the scheduler's tables, so
     it holds until this plan's ``update`` and no longer.
     """
 
@@ -88,6 +89,7 @@ class Plan:
     victims: list[str] = field(default_factory=list)
     denials: list[Denial] = field(default_factory=list)
     kind: str = "mixed"
+    drafts: dict[str, int] = field(default_factory=dict)
     read_rows: Callable[[Plan], list[Row]] | None = None
 
     @property
@@ -100,15 +102,17 @@ class Plan:
 class Result:
     """What came back for a plan.
 
-    ``tokens``: the sampled tokens of each request. From the KV connector: ids whose load into
-    the cache (``finished_recving``) or out of it (``finished_sending``) ended, and blocks whose
-    load failed (``invalid_blocks``).
+    ``tokens``: the sampled tokens of each request: one, and one for each draft that was right.
+    ``drafts``: how many tokens were guessed for its next pass. From the KV connector: ids whose
+    load into the cache (``finished_recving``) or out of it (``finished_sending``) ended, and
+    blocks whose load failed (``invalid_blocks``).
     """
 
     tokens: Mapping[str, Sequence[int]] = field(default_factory=dict)
     finished_recving: Sequence[str] = ()
     finished_sending: Sequence[str] = ()
     invalid_blocks: Sequence[int] = ()
+    drafts: Mapping[str, int] = field(default_factory=dict)
 
 
 class Match(NamedTuple):

@@ -62,6 +62,37 @@ class Chunk(NamedTuple):
     tokens: int
 
 
+class Verify(NamedTuple):
+    """A decoding request computes its newest token and ``drafts`` guesses at those after it."""
+
+    id: str
+    drafts: int
+
+
+class Sample(NamedTuple):
+    """The pass just scheduled gives ``tokens`` tokens, where one is the rule."""
+
+    id: str
+    tokens: int
+
+
+class Propose(NamedTuple):
+    """``drafts`` tokens were guessed for the next pass of ``id``."""
+
+    id: str
+    drafts: int
+
+
+class Skip(NamedTuple):
+    """No batch was made in this step: nobody could run."""
+
+
+class TakeIn(NamedTuple):
+    """The output of the batch that step ``step`` made is taken in now, asynchronously."""
+
+    step: int
+
+
 class Idle(NamedTuple):
     """Running requests that compute nothing in this step."""
 
@@ -103,6 +134,17 @@ class Free(NamedTuple):
     id: str
     front: tuple[int, ...]
     back: tuple[int, ...]
+
+
+class Defer(NamedTuple):
+    """``id`` gave these blocks back, but a pass in flight may still read them: not free yet."""
+
+    id: str
+    blocks: tuple[int, ...]
+
+
+class Return(Free):
+    """As Free, of blocks deferred before; ``id`` may hold others by now."""
 
 
 class Uncache(NamedTuple):
@@ -184,6 +226,12 @@ class Promote(NamedTuple):
 
 class SetAside(NamedTuple):
     """A request passed over in this walk of the queues."""
+
+    id: str
+
+
+class Leave(NamedTuple):
+    """A request that is not finished is taken out of every queue: nobody will find it again."""
 
     id: str
 
@@ -290,7 +338,7 @@ Event = (
     Arrive | Admit | Resume | Chunk | Idle | Allocate | Evict | Cache | Uncache | Free | Deny
     | Undeny | Preempt | Finish | Abort | Forget | Refuse | Tried | Promote | SetAside | Enqueue
     | Ask | Reserve | Load | Report | Progress | ChunkEnd | Continue | Inbox | ResetCache
-    | PauseState | Deliver
+    | PauseState | Deliver | Verify | Sample | Propose | Skip | TakeIn | Defer | Return | Leave
 )  # fmt: skip
 
 MILESTONES: frozenset[type] = frozenset(

@@ -71,7 +71,8 @@ class FCFSQueue(Generic[R]):
         return self._items.popleft()
 
     def discard(self, request: R) -> None:
-        if request in self._items:
+        """Take a request out wherever it stands, if it is in."""
+        while request in self._items:
             self._items.remove(request)
 
 

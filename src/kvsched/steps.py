@@ -10,7 +10,19 @@ from typing import Any, TypeVar
 from kvsched.board import Board, LaneState
 from kvsched.contract import Denial
 from kvsched.errors import InputError
-from kvsched.log import Admit, Allocate, Deliver, Entry, Event, Level, Log, Phase, Preempt
+from kvsched.log import (
+    Admit,
+    Allocate,
+    Deliver,
+    Entry,
+    Event,
+    Level,
+    Log,
+    Phase,
+    Preempt,
+    Skip,
+    TakeIn,
+)
 
 E = TypeVar("E", bound=Event)
 
@@ -19,21 +31,26 @@ E = TypeVar("E", bound=Event)
 class StepRecord:
     """One step. Lists are in the order in which things happened, queues head first.
 
-    ``entries`` are the step's log entries. ``failures``: ids whose allocation was refused, once
-    per refusal. ``blocks``: the whole table of an admitted request, the appended blocks of a
-    running one, nothing of a victim's. ``live``: every request's numbers after ``schedule()``.
-    ``sampling``: tokens that will come back; ``emitted``: those that reached their client.
-    ``prefilling``: ids whose prefill or load is in flight. ``free`` and ``cached`` count blocks,
-    ``slots`` paused sessions. ``holders``: blocks held by requests that do not run, ``loaded``
-    those of them whose load has ended. ``*_end`` fields stand after ``update()``. ``erased``: for
-    each Evict, who had filled the blocks, and how many.
+    ``entries`` are the step's log entries. ``made``: a batch was made. ``updated``: the step of
+    the batch whose output was taken in, None if none was. ``failures``: ids whose allocation was
+    refused, once per refusal. ``blocks``: the whole table of an admitted request, the appended
+    blocks of a running one, nothing of a victim's. ``live``: every request's numbers after
+    ``schedule()``. ``sampling``: tokens that will come back; ``drafts``: guesses among the
+    scheduled tokens; ``emitted``: tokens that reached their client. ``prefilling``: ids whose
+    prefill or load is in flight. ``free`` and ``cached`` count blocks, ``slots`` paused sessions.
+    ``holders``: blocks held by requests that do not run, ``loaded`` those of them whose load has
+    ended. ``*_end`` fields stand after ``update()``. ``erased``: for each Evict, who had filled
+    the blocks, and how many.
     """
 
     step: int
     now: int
     entries: list[Entry]
+    made: bool = True
+    updated: int | None = None
     scheduled: dict[str, int] = field(default_factory=dict)
     sampling: dict[str, int] = field(default_factory=dict)
+    drafts: dict[str, int] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     denial: Denial | None = None
     erased: list[dict[str, int]] = field(default_factory=list)
@@ -93,13 +110,18 @@ def rebuild(log: Log, board: Board | None = None) -> Iterator[StepRecord]:
 def _forward(board: Board, record: StepRecord) -> None:
     """Move the board over one step, and write down what it shows on the way."""
     record.free_before = len(board.free)
+    record.made = not record.of(Skip)
     _apply(board, record, Phase.ARRIVALS, Phase.SCHEDULE)
-    record.scheduled = board.compute()
-    record.sampling = board.sampling(record.scheduled)
+    if record.made:
+        batch = board.compute(record.step)
+        record.scheduled, record.sampling, record.drafts = batch[1:]
     _after_schedule(board, record)
     _apply(board, record, Phase.MID)
-    unlike = {event.id: event.tokens for event in record.of(Deliver)}
-    record.emitted = board.deliver(record.sampling, unlike)
+    if not board.asynchronous or record.of(TakeIn):
+        unlike = {event.id: event.tokens for event in record.of(Deliver)}
+        batch = board.batches.popleft()
+        record.updated = batch.step
+        record.emitted = board.deliver(batch, unlike)
     _apply(board, record, Phase.UPDATE)
     _after_update(board, record)
 
@@ -111,7 +133,8 @@ def _apply(board: Board, record: StepRecord, *phases: Phase) -> None:
 
 
 def _after_schedule(board: Board, record: StepRecord) -> None:
-    record.ended_before, board.ended = sorted(board.ended), []
+    if record.made:
+        record.ended_before, board.ended = sorted(board.ended), []
     record.erased, board.erased = board.erased, []
     record.denial = board.denial
     victims = record.of(Preempt)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kvsched.conform.recording import Recording, find, load
-from kvsched.conform.replay import not_modelled, replay
+from kvsched.conform.replay import replay
 from kvsched.conform.sglang.replay import replay as replay_sglang
 from kvsched.log import Log
 from kvsched.sglang.board import Board
@@ -38,17 +38,19 @@ ITERATION = [
 
 
 def recordings() -> Iterator[Recording]:
-    """The recordings of both formats that our scheduler models, the largest left out."""
+    """The synchronous recordings of both formats without drafts, the largest left out."""
     for path in find([GOLDEN / "vllm", GOLDEN / "vllm2"]):
         if path.stat().st_size <= LARGEST:
             recording = load(path)
-            if not_modelled(recording) is None:
+            if not (recording.config.get("async_scheduling") or recording.config.get("spec")):
                 yield recording
 
 
 def rebuilt(record: StepRecord) -> dict[str, Any]:
     """A step's fields by name, ready for JSON."""
     fields = {name: getattr(record, name) for name in FIELDS}
+    for name in ("live", "live_end"):
+        fields[name] = {i: [*s[:4], s.drop_stale_output] for i, s in fields[name].items()}
     if record.denial is not None:
         fields["denial"] = record.denial._asdict()
     return {**fields, "loaded": sorted(record.loaded)}

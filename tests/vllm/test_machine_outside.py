@@ -392,7 +392,7 @@ class OutsideMachine(RuleBasedStateMachine):
         for step, seen in zip(steps, self.schedules, strict=True):
             check_schedule(step, seen)
             assert all(told.text for told in explain(step, self.log.config))
-            json.dumps(second_format(step, connector=True))
+            json.dumps(second_format(step, self.log.config))
         for step, seen in zip(steps, self.updates, strict=True):
             check_update(step, seen)
         again: Any = OutsideMachine()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from kvsched.log import Admit, Allocate, ChunkEnd, Finish, Load, Phase, Preempt, Resume
 from kvsched.steps import StepRecord
@@ -77,7 +78,10 @@ class Totals:
             output_tokens=sum(record.emitted.values()),
             finished=len(record.of(Finish)),
             idle_steps=not record.scheduled and not record.emitted,
-            skipped_steps=bool(record.skipped),
+            skipped_steps=record.made and bool(record.skipped),
+            preempt_in_flight=sum(
+                record.live[event.id].num_stale_output_tokens > 0 for event in victims
+            ),
             kv_loads=len(record.of(Load)),
         )
         self.finished.update(
@@ -99,15 +103,17 @@ class Totals:
         phantom = self.phantom if self.written is not None else None
         return {**self._sums(names), "stop": stop, "phantom": phantom}
 
-    def second_format(self, stop: str) -> dict[str, object]:
-        """The summary of a ``vllm-golden-2`` recording of a synchronous run."""
+    def second_format(self, stop: str, config: dict[str, Any]) -> dict[str, object]:
+        """The summary of a ``vllm-golden-2`` recording; Model Runner V2 knows no resumes."""
         names = (
-            "steps preemptions resumes hit_tokens_new hit_tokens_resumed scheduled_tokens "
-            "output_tokens skipped_steps kv_loads"
+            "steps preemptions preempt_in_flight resumes hit_tokens_new hit_tokens_resumed "
+            "scheduled_tokens output_tokens skipped_steps kv_loads"
         )
+        if config["pipeline_parallel_size"] > 1:
+            self.sums["hit_tokens_new"] += self.sums["hit_tokens_resumed"]
+            self.sums["resumes"] = self.sums["hit_tokens_resumed"] = 0
         return {
             **self._sums(names),
-            "preempt_in_flight": 0,
             "finished": dict(self.finished),
             "statuses": sorted(self.statuses),
             "stop": stop,

@@ -8,7 +8,7 @@ from typing import Any
 
 from kvsched.conform import document, sglang
 from kvsched.conform.recording import load, resolve
-from kvsched.conform.replay import not_modelled, replay
+from kvsched.conform.replay import replay
 from kvsched.conform.sglang import formats
 from kvsched.conform.sglang.replay import replay as replay_sglang
 from kvsched.errors import InputError
@@ -21,7 +21,7 @@ def log_of(case: str) -> Log:
     """The log of a case: a recording's path or bare name; of SGLang's files with a run's number.
 
     ``loop[3]`` is the run of that place in ``loop.json``. Raises InputError for what is no whole
-    run of a scheduler, and for what the twin does not model.
+    run of a scheduler.
     """
     match = _ONE_OF_MANY.fullmatch(case)
     path = resolve(match["file"] if match is not None else case)
@@ -31,11 +31,7 @@ def log_of(case: str) -> Log:
             return _run(path, content, int(match["number"]) if match is not None else None)
     if match is not None:
         raise InputError(case, "a recording of vLLM is one case", f"give {match['file']}")
-    recording = load(path)
-    gap = not_modelled(recording)
-    if gap is not None:
-        raise InputError(case, f"{gap} is not modelled yet", "give another case")
-    return replay(recording).log
+    return replay(load(path)).log
 
 
 def _run(path: Path, content: dict[str, Any], number: int | None) -> Log:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kvsched.conform.recording import find, load
-from kvsched.conform.replay import not_modelled, replay
+from kvsched.conform.replay import replay
 from kvsched.invariants import waiting_never_preempts
 from kvsched.log import Admit, Log, Preempt
 from kvsched.vllm.transitions import Move, count_transitions
@@ -28,7 +28,7 @@ class Census:
     name of the first. ``back_at_once``: victims that ran again in the very next step, by whether
     the whole-sequence gate was on. ``preempting_steps`` are steps with a preemption for want of
     blocks, ``admitting`` those of them that admitted anybody; ``violations``: waiting requests
-    that preempted. ``left_out`` names what the twin does not model yet.
+    that preempted.
     """
 
     replayed: int = 0
@@ -41,7 +41,6 @@ class Census:
     preempting_steps: int = 0
     admitting: int = 0
     violations: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
 
     def add(self, name: str, log: Log) -> None:
         """Count one replay."""
@@ -71,7 +70,6 @@ class Census:
         ]
         return {
             "recordings": self.replayed,
-            "left_out": len(self.left_out),
             "moves": sorted(moves, key=lambda move: (move["from"], move["to"])),
         }
 
@@ -101,10 +99,7 @@ def census(paths: Iterable[str | Path]) -> Census:
     counted = Census()
     for path in find(paths):
         recording = load(path)
-        if not_modelled(recording) is not None:
-            counted.left_out.append(recording.name)
-        else:
-            counted.add(recording.name, replay(recording).log)
+        counted.add(recording.name, replay(recording).log)
     return counted
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from kvsched.conform.audit import Totals
 from kvsched.conform.fields import first_format, second_format
 from kvsched.conform.recording import Recording, load
-from kvsched.conform.replay import not_modelled, replay
+from kvsched.conform.replay import replay
 from kvsched.steps import StepRecord, rebuild
 
 
@@ -44,7 +44,6 @@ class CaseResult:
     path: str
     steps: int
     divergence: Divergence | None = None
-    unsupported: str | None = None
 
 
 def check(path: Any) -> CaseResult:
@@ -54,32 +53,29 @@ def check(path: Any) -> CaseResult:
 
 def compare(recording: Recording) -> CaseResult:
     """Replay and compare a loaded recording."""
-    gap = not_modelled(recording)
-    if gap is not None:
-        return _result(recording, 0, unsupported=gap)
     run = replay(recording, len(recording.trace))
     first = recording.format == "vllm-golden-1"
     totals = Totals(run.config.block_size, first and run.config.enable_prefix_caching)
     divergence = None
     steps = 0
     for recorded, record in zip(recording.trace, rebuild(run.log), strict=False):
-        divergence = _first_difference(recorded, step_fields(recording, record), steps)
+        fields = step_fields(recording, record, run.log.config)
+        divergence = _first_difference(recorded, fields, steps)
         if divergence is not None:
             break
         totals.see(record)
         steps += 1
     if divergence is None:
-        summary = totals.first_format(run.stop) if first else totals.second_format(run.stop)
+        summary = (
+            totals.first_format(run.stop)
+            if first
+            else totals.second_format(run.stop, run.log.config)
+        )
         divergence = _compare_end(recording, summary, len(run.log.times))
     return _result(recording, steps, divergence)
 
 
-def _result(
-    recording: Recording,
-    steps: int,
-    divergence: Divergence | None = None,
-    unsupported: str | None = None,
-) -> CaseResult:
+def _result(recording: Recording, steps: int, divergence: Divergence | None) -> CaseResult:
     return CaseResult(
         recording.name,
         recording.engine,
@@ -87,16 +83,14 @@ def _result(
         str(recording.path),
         steps,
         divergence,
-        unsupported,
     )
 
 
-def step_fields(recording: Recording, record: StepRecord) -> dict[str, Any]:
-    """A rebuilt step under the field names of the recording's format."""
+def step_fields(recording: Recording, record: StepRecord, config: dict[str, Any]) -> dict[str, Any]:
+    """A rebuilt step under the field names of the recording's format; the log's ``config``."""
     if recording.format == "vllm-golden-1":
         return first_format(record)
-    delivery = bool(recording.facts.get("requires_kv_delivery"))
-    return second_format(record, recording.config["connector"] is not None, delivery)
+    return second_format(record, config)
 
 
 def _first_difference(

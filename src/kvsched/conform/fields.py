@@ -18,6 +18,7 @@ from kvsched.log import (
     PauseState,
     Phase,
     Preempt,
+    Propose,
     Report,
     Reserve,
     ResetCache,
@@ -42,25 +43,13 @@ def first_format(record: StepRecord) -> dict[str, Any]:
     }
 
 
-def second_format(record: StepRecord, connector: bool, delivery: bool = False) -> dict[str, Any]:
-    """Fields of ``vllm-golden-2``, of a synchronous run.
-
-    ``delivery``: the connector must deliver every KV block, so that each preemption sets the flag
-    ``drop_stale_output``, not a reset's only (scheduler.py:683). It has no effect in such a run.
-    """
+def second_format(record: StepRecord, config: dict[str, Any]) -> dict[str, Any]:
+    """Fields of ``vllm-golden-2``, as far as this step has them."""
     fields = {
         "step": record.step,
         "ev": _events(record, Phase.ARRIVALS),
-        "scheduled": True,
-        **_scheduled(record),
-        "tried": [list(e) for e in record.of(Tried)],
-        "inflight": record.prefilling,
-        "sampling": [list(item) for item in record.sampling.items()],
-        "slots": record.slots,
-        "live": _live(record.live, record.scheduled, delivery),
-        "update": record.step,
-        "emitted": [list(item) for item in record.emitted.items()],
-        "finished": _finished(record),
+        "scheduled": record.made,
+        "update": record.updated,
         "ev_mid": _events(record, Phase.MID),
         "free_end": record.free_end,
         "free_crc_end": record.free_crc_end,
@@ -69,9 +58,55 @@ def second_format(record: StepRecord, connector: bool, delivery: bool = False) -
         "skipped_end": record.skipped_end,
         "running_end": record.running_end,
         "slots_end": record.slots_end,
-        "live_end": _live(record.live_end, {}, delivery),
+        "live_end": _live(record.live_end),
     }
-    return {**fields, **_connector(record)} if connector else fields
+    if record.made:
+        fields |= _made(record, config)
+    if record.updated is not None:
+        fields |= _taken_in(record, config)
+    return fields
+
+
+def _made(record: StepRecord, config: dict[str, Any]) -> dict[str, Any]:
+    """What ``schedule()`` did. Model Runner V2 reports resumed requests as new ones, last."""
+    fields = {
+        **_scheduled(record),
+        "tried": [list(e) for e in record.of(Tried)],
+        "inflight": record.prefilling,
+        "sampling": [list(item) for item in record.sampling.items()],
+        "slots": record.slots,
+        "live": _live(record.live),
+    }
+    if config["pipeline_parallel_size"] > 1:
+        fields |= {"new": fields["new"] + fields["resumed"], "resumed": []}
+    if config["num_speculative_tokens"]:
+        fields["drafts"] = record.drafts
+    if config["kv_role"]:
+        fields |= {
+            "reserved": [e.blocks for e in record.of(Reserve)],
+            "kv_ask": [list(e) for e in record.of(Ask)],
+            "kv_load": [[e.id, e.tokens, e.asynchronous, list(e.blocks)] for e in record.of(Load)],
+        }
+    return fields
+
+
+def _taken_in(record: StepRecord, config: dict[str, Any]) -> dict[str, Any]:
+    """What ``update()`` did."""
+    fields: dict[str, Any] = {
+        "emitted": [list(item) for item in record.emitted.items()],
+        "finished": _finished(record),
+    }
+    if config["num_speculative_tokens"] and not config["async_scheduling"] and record.scheduled:
+        proposed = {e.id: e.drafts for e in record.of(Propose)}
+        fields["proposed"] = [[i, proposed.get(i, 0)] for i in record.scheduled]
+    if config["kv_role"]:
+        reports = record.of(Report)
+        fields["kv_done"] = {
+            "recv": [i for e in reports for i in e.recving],
+            "sent": [i for e in reports for i in e.sending],
+            "invalid": [block for e in reports for block in e.invalid_blocks],
+        }
+    return fields
 
 
 def _scheduled(record: StepRecord) -> dict[str, Any]:
@@ -94,32 +129,9 @@ def _scheduled(record: StepRecord) -> dict[str, Any]:
     }
 
 
-def _connector(record: StepRecord) -> dict[str, Any]:
-    reports = record.of(Report)
-    return {
-        "reserved": [e.blocks for e in record.of(Reserve)],
-        "kv_ask": [list(e) for e in record.of(Ask)],
-        "kv_load": [[e.id, e.tokens, e.asynchronous, list(e.blocks)] for e in record.of(Load)],
-        "kv_done": {
-            "recv": [i for e in reports for i in e.recving],
-            "sent": [i for e in reports for i in e.sending],
-            "invalid": [block for e in reports for block in e.invalid_blocks],
-        },
-    }
-
-
-def _live(
-    live: dict[str, LaneState], in_flight: dict[str, int], delivery: bool
-) -> dict[str, list[Any]]:
-    """Status, computed, tokens, preemptions; placeholders, in flight, stale, drop, drafts."""
-    return {
-        i: [*state[:4], 0, in_flight.get(i, 0), 0, int(_drops(state, delivery)), 0]
-        for i, state in live.items()
-    }
-
-
-def _drops(state: LaneState, delivery: bool) -> bool:
-    return state.drop_stale_output or (delivery and state.num_preemptions > 0)
+def _live(live: dict[str, LaneState]) -> dict[str, list[Any]]:
+    """Each request's numbers in the order of ``LaneState``, flags as 0 and 1."""
+    return {i: [state.status, *map(int, state[1:])] for i, state in live.items()}
 
 
 def _finished(record: StepRecord) -> list[list[Any]]:

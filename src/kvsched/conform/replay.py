@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from kvsched.conform.document import place
 from kvsched.conform.recording import Recording
 from kvsched.conform.world import RecordedWorld
-from kvsched.contract import Close, Control, NextChunk, Pause, Reset
-from kvsched.engine import Engine, Outcome, run
+from kvsched.contract import Close, Control, NextChunk, Pause, Plan, Reset, Result
+from kvsched.engine import Engine, Outcome, drive
 from kvsched.errors import InputError
 from kvsched.log import Log
 from kvsched.request import Request, Runs, Stop
 from kvsched.steps import StepRecord, rebuild
-from kvsched.vllm import Config, Scheduler
+from kvsched.vllm import AsyncScheduler, Config, Scheduler
 from kvsched.workload import Arrival, Cancel, Order, WorkloadEvent
 
 
@@ -26,15 +26,6 @@ class Run(NamedTuple):
     stop: str
 
 
-def not_modelled(recording: Recording) -> str | None:
-    """What of the recording's configuration the twin does not model yet, or None."""
-    if recording.config.get("async_scheduling"):
-        return "asynchronous scheduling"
-    if recording.config.get("spec"):
-        return "speculative decoding"
-    return None
-
-
 def replay(recording: Recording, most_steps: int | None = None) -> Run:
     """Run a recording's requests and events.
 
@@ -42,21 +33,22 @@ def replay(recording: Recording, most_steps: int | None = None) -> Run:
     event past, ``max_steps``; or ``too_long``, one step after ``most_steps``. Raises InputError
     if the configuration is out of range.
     """
-    return replay_with(recording, Scheduler, most_steps)
+    return replay_with(recording, None, most_steps)
 
 
-def replay_with(recording: Recording, kind: type[Scheduler], most_steps: int | None = None) -> Run:
+def replay_with(
+    recording: Recording, kind: type[Scheduler] | None, most_steps: int | None = None
+) -> Run:
     """The same with another scheduler: a what-if on a recording's requests."""
-    log, config = Log(), _config(recording)
-    world = RecordedWorld(recording, log)
-    engine = Engine(kind(config, log, world), _workload(recording), log, executor=world)
+    engine = _Engine(recording, kind)
+    log, config = engine.log, engine.config
     idle = 0
     while most_steps is None or engine.steps <= most_steps:
         before = log.delivered
         plan = engine.step()
         idle = 0 if plan.scheduled or log.delivered > before else idle + 1
-        if not engine.calendar and engine.steps > world.last_grammar:
-            if not engine.scheduler.has_work():
+        if not engine.calendar and engine.steps > engine.world.last_grammar:
+            if not (engine.scheduler.has_work() or engine.scheduler.requests or engine.batches):
                 return Run(log, config, "all_done")
             if idle >= recording.max_idle:
                 return Run(log, config, "stalled")
@@ -67,9 +59,23 @@ def replay_with(recording: Recording, kind: type[Scheduler], most_steps: int | N
 
 def verdict(recording: Recording) -> Outcome:
     """How the run would end if nobody stopped it: see ``engine.run``."""
-    log, config = Log(), _config(recording)
-    world = RecordedWorld(recording, log)
-    return run(Scheduler(config, log, world), _workload(recording), log, executor=world)
+    return drive(_Engine(recording, None))
+
+
+class _Engine(Engine):
+    """A recording's engine: what a batch brings back is settled as its output is taken in."""
+
+    def __init__(self, recording: Recording, kind: type[Scheduler] | None) -> None:
+        log = Log()
+        self.config = config = _config(recording)
+        self.world = world = RecordedWorld(recording, log)
+        kind = kind or (AsyncScheduler if config.async_scheduling else Scheduler)
+        lag = config.max_concurrent_batches - 1
+        self.scheduler: Scheduler = kind(config, log, world)
+        super().__init__(self.scheduler, _workload(recording), log, executor=world, lag=lag)
+
+    def take_in(self, plan: Plan, result: Result) -> None:
+        super().take_in(plan, self.world.settle(plan, result))
 
 
 def replayed_steps(recording: Recording) -> Iterator[StepRecord]:
@@ -78,14 +84,22 @@ def replayed_steps(recording: Recording) -> Iterator[StepRecord]:
 
 
 def _config(recording: Recording) -> Config:
-    """The scheduler's knobs; the second format's others say what runs around it."""
-    around = ("async_scheduling", "connector", "depth", "spec")
+    """The scheduler's knobs under vLLM's own names."""
+    around = ("connector", "depth", "spec")
     knobs = {key: value for key, value in recording.config.items() if key not in around}
-    connector = recording.config.get("connector") or {}
+    connector = recording.config.get("connector")
+    role = "" if connector is None else connector.get("role", "kv_consumer")
+    policy = "recompute" if connector is None else connector.get("failure_policy", "recompute")
+    spec = recording.config.get("spec") or {}
+    more = {
+        "kv_load_failure_policy": policy,
+        "kv_role": role,
+        "pipeline_parallel_size": max(1, recording.config.get("depth", 1) - 1),
+        "speculative_method": spec.get("method", ""),
+        "num_speculative_tokens": spec.get("num_speculative_tokens", 0),
+    }
     try:
-        return Config.from_dict(
-            {**knobs, "kv_load_failure_policy": connector.get("failure_policy", "recompute")}
-        )
+        return Config.from_dict({**knobs, **more})
     except InputError as error:
         raise InputError(
             f"{place(recording.path)}: config.{error.place}", error.problem, error.fix

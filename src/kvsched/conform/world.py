@@ -1,7 +1,8 @@
-"""The scripted outside of a recording: sampled tokens, grammars, the KV connector."""
+"""The scripted outside of a recording: sampled tokens, drafts, grammars, the KV connector."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ TOKENS_PER_REQUEST = 10_000
 class RecordedWorld(World):
     """Answers as the recording's driver did, in the step that ``log`` is in.
 
-    It is the executor too: ``world(plan)`` samples, and reports what the connector finished.
+    It is the executor too: ``world(plan)`` starts a batch, ``settle`` says what came of it.
     """
 
     def __init__(self, recording: Recording, log: Log) -> None:
@@ -27,6 +28,10 @@ class RecordedWorld(World):
             r["id"]: FIRST_TOKEN + TOKENS_PER_REQUEST * i for i, r in enumerate(recording.requests)
         }
         self.sent = dict.fromkeys(self.specs, 0)
+        self.expected = dict.fromkeys(self.specs, 0)
+        self.used: Counter[tuple[str, str]] = Counter()
+        spec = recording.config.get("spec") or {}
+        self.most_drafts: int = spec.get("num_speculative_tokens", 0)
         self.asked = dict.fromkeys(self.specs, 0)
         self.loads = dict.fromkeys(self.specs, 0)
         self.loading: list[tuple[int, str, list[int]]] = []
@@ -47,27 +52,51 @@ class RecordedWorld(World):
         return bool(self.loading or self.sending) or self.step < self.last_grammar
 
     def __call__(self, plan: Plan) -> Result:
+        """How many tokens will come back. Which they are is settled when they do."""
+        tokens = {i: [0] * self._count(i, plan) for i in plan.sampling or ()}
+        return Result(tokens)
+
+    def settle(self, plan: Plan, result: Result) -> Result:
+        """What a batch brings back in this step, as the recording's driver made it up."""
         self._correct()
-        tokens = {request_id: (self._sample(request_id),) for request_id in plan.sampling or ()}
+        sampled = {i: self._sample(i, len(tokens)) for i, tokens in result.tokens.items()}
         recving, invalid = self._finished_loads()
         sending = [i for due, i in self.sending if due <= self.step]
         self.sending = [(due, i) for due, i in self.sending if due > self.step]
         invalid += self.failed
         self.failed = []
-        return Result(tokens, recving, sending, invalid)
+        drafts = {i: self._next("drafts", i, self.most_drafts) for i in sampled}
+        return Result(sampled, recving, sending, invalid, drafts)
 
-    def _sample(self, request_id: str) -> int:
-        """Token ``first + k``, k tokens delivered so far, or what the script says instead."""
+    def _count(self, request_id: str, plan: Plan) -> int:
+        """One token, and one for each accepted draft; dummies are rejected, off the script."""
+        drafts = plan.drafts.get(request_id, 0)
+        if not drafts or request_id in plan.admitted or request_id in plan.resumed:
+            return 1
+        return 1 + self._next("accepts", request_id, drafts)
+
+    def _next(self, script: str, request_id: str, most: int) -> int:
+        """The script's next number, from a cyclic list, at most ``most``."""
+        numbers = self.specs[request_id].get(script)
+        if numbers is None:
+            return 0
+        used = self.used[script, request_id]
+        self.used[script, request_id] += 1
+        return min(most, int(numbers[used % len(numbers)]))
+
+    def _sample(self, request_id: str, count: int) -> list[int]:
+        """Tokens ``first + k``, k tokens delivered so far, or what the script says instead."""
         k = self.sent[request_id]
-        self.sent[request_id] += 1
-        override = self.specs[request_id].get("sample", {}).get(str(k))
-        return self.first[request_id] + k if override is None else int(override)
+        self.sent[request_id] += count
+        self.expected[request_id] = count
+        said = self.specs[request_id].get("sample", {})
+        return [int(said.get(str(i), self.first[request_id] + i)) for i in range(k, k + count)]
 
     def _correct(self) -> None:
         """Count only what reached its client: a Deliver event says where that differs."""
         for entry in self.log.entries[self.read :]:
             if isinstance(entry.event, Deliver):
-                self.sent[entry.event.id] += entry.event.tokens - 1
+                self.sent[entry.event.id] += entry.event.tokens - self.expected[entry.event.id]
         self.read = len(self.log.entries)
 
     # -- grammars ---------------------------------------------------------------------------

@@ -27,10 +27,15 @@ from kvsched.log import (
     Progress,
     Resume,
 )
+from kvsched.reader import refuse_late_tokens
 
 
 def read(log: Log) -> list[Course]:
-    """The courses of all requests, in order of arrival; those still under way end with the log."""
+    """The courses of all requests, in order of arrival; those still under way end with the log.
+
+    Raises InputError for a run whose tokens come late or several at once.
+    """
+    refuse_late_tokens(log)
     reader = _Reader()
     for step, _, event in log.entries:
         reader.see(step, event)

@@ -2,6 +2,6 @@
 
 from kvsched.engine.executor import ScriptedExecutor
 from kvsched.engine.fast import FastEngine, run_fast
-from kvsched.engine.loop import Engine, Outcome, run
+from kvsched.engine.loop import Engine, Outcome, drive, run
 
-__all__ = ["Engine", "FastEngine", "Outcome", "ScriptedExecutor", "run", "run_fast"]
+__all__ = ["Engine", "FastEngine", "Outcome", "ScriptedExecutor", "drive", "run", "run_fast"]

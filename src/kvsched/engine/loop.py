@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from kvsched.clock import Clock, Ticks
 from kvsched.contract import Executor, Plan, Result, Scheduler
 from kvsched.engine.executor import ScriptedExecutor
-from kvsched.log import Load, Log, Phase, Refuse
+from kvsched.log import Load, Log, Phase, Refuse, Sample, Skip
 from kvsched.workload import Arrival, Calendar, Cancel, Door, Order, Source, WorkloadEvent
 
 PATIENCE = 1000
@@ -65,16 +65,20 @@ class Engine:
         return self.step()
 
     def step(self) -> Plan:
-        """Deliver, schedule, execute; update the oldest batch once the queue is full."""
+        """Deliver, schedule, execute; update the oldest batch once the queue is full.
+
+        With a lag nothing is scheduled while the scheduler has no work: the queue is emptied.
+        """
         self.log.begin(self.steps, self.now)
         due = self.calendar.due(self.now)
         for event in due:
             if not (isinstance(event, Cancel | Order) and event.mid):
                 self._deliver(event)
-        plan = self.scheduler.schedule(self.now)
-        result = self.executor(plan)
-        self.sampled += sum(map(len, result.tokens.values()))
-        self.batches.append((plan, result))
+        made = self.lag == 0 or self.scheduler.has_work()
+        plan = self._launch() if made else Plan()
+        if not made:
+            self.log.phase = Phase.SCHEDULE
+            self.log.add(Skip())
         self.now += self.clock.duration(plan)
         self.log.end(self.now)
         self.steps += 1
@@ -83,9 +87,25 @@ class Engine:
             if isinstance(event, Cancel | Order) and event.mid:
                 self._deliver(event)
         full = len(self.batches) > self.lag
-        if full or not (plan.scheduled or self.scheduler.has_work()):
-            self.scheduler.update(*self.batches.popleft())
+        goes_on = made and (plan.scheduled or self.scheduler.has_work())
+        if self.batches and (full or not goes_on):
+            self.take_in(*self.batches.popleft())
         return plan
+
+    def _launch(self) -> Plan:
+        """Make a batch and start it; what it will sample is settled now."""
+        plan = self.scheduler.schedule(self.now)
+        result = self.executor(plan)
+        self.sampled += sum(map(len, result.tokens.values()))
+        for request_id in plan.drafts:
+            if len(result.tokens[request_id]) > 1:
+                self.log.add(Sample(request_id, len(result.tokens[request_id])))
+        self.batches.append((plan, result))
+        return plan
+
+    def take_in(self, plan: Plan, result: Result) -> None:
+        """Take in a batch's output."""
+        self.scheduler.update(plan, result)
 
     def _deliver(self, event: WorkloadEvent) -> None:
         match event:
@@ -128,8 +148,8 @@ def run(
 
 def drive(engine: Engine, max_steps: int | None = None) -> Outcome:
     """``run`` for an engine that stands ready."""
-    scheduler = engine.scheduler
     progress = _Progress(engine)
+    scheduler = engine.scheduler
     while not engine.done:
         if max_steps is not None and engine.steps >= max_steps:
             return Outcome("horizon", engine.steps, engine.now)
@@ -143,7 +163,8 @@ def drive(engine: Engine, max_steps: int | None = None) -> Outcome:
                 return Outcome(progress.verdict, engine.steps, engine.now, _holdings(scheduler))
             engine.now = max(engine.now, ahead)
             progress.start_again()
-    return Outcome("all_done", engine.steps, engine.now)
+    left = _holdings(scheduler)
+    return Outcome("deadlock" if left else "all_done", engine.steps, engine.now, left)
 
 
 class _Progress:

@@ -122,6 +122,8 @@ def _paused(e: PauseState) -> str:
 
 
 def _lost(e: Deliver) -> str:
+    if e.tokens:
+        return f"{e.id} ends after {tokens(e.tokens)} of this pass: the others are dropped."
     return f"{e.id}'s client gets {tokens(e.tokens)} of this step: what was sampled is dropped."
 
 

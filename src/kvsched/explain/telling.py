@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kvsched.explain.denials import why
+from kvsched.explain.flight import FLIGHT, late, taken_in
 from kvsched.explain.outside import OUTSIDE, stuck
 from kvsched.explain.words import are, blocks, chunk, listed, n, share, tokens
 from kvsched.log import (
@@ -23,6 +24,8 @@ from kvsched.log import (
     Preempt,
     Report,
     Resume,
+    TakeIn,
+    Verify,
 )
 from kvsched.steps import StepRecord
 
@@ -43,10 +46,13 @@ class Telling:
         self.admitted = {event.id for event in record.of(Admit)}
         self.victims = {event.id for event in record.of(Preempt)}
         self.loading = {event.id for event in record.of(Load)}
+        self.late = late(record)
         self.erased = dict(zip(record.of(Evict), record.erased, strict=True))
         self.taken: dict[str, Allocate] = {event.id: event for event in record.of(Allocate)}
         self.tellers: dict[type, Callable[[Any], str | None]] = {
             **OUTSIDE,
+            **FLIGHT,
+            TakeIn: lambda e: taken_in(e, self.late),
             Arrive: self._arrival,
             Abort: self._abort,
             Allocate: self._growth,
@@ -71,12 +77,27 @@ class Telling:
             tell = self.tellers.get(type(entry.event))
             text = tell(entry.event) if tell is not None and entry.phase in phases else None
             if text is not None:
-                sentences.append(Sentence(text, _about(entry.event, self.erased)))
+                sentences.append(Sentence(text, self._about(entry.event)))
         return sentences
+
+    def _about(self, event: Event) -> tuple[str, ...]:
+        """The requests a sentence about this event is about."""
+        if isinstance(event, Evict):
+            return (event.by, *self.erased[event])
+        if isinstance(event, Preempt) and event.denial is not None:
+            return tuple(dict.fromkeys((event.denial.id, event.id)))
+        if isinstance(event, Idle):
+            return event.ids
+        if isinstance(event, Report):
+            return (*event.recving, *event.sending)
+        if isinstance(event, TakeIn):
+            return self.late
+        request_id = getattr(event, "id", None)
+        return () if request_id is None else (request_id,)
 
     def decodes(self) -> list[Sentence]:
         """One sentence for all who compute a single token."""
-        told = {event.id for event in self.record.of(Chunk)} | self.admitted
+        told = {event.id for event in self.record.of_any((Chunk, Verify))} | self.admitted
         ids = tuple(i for i in self.record.scheduled if i not in told)
         if not ids:
             return []
@@ -194,17 +215,3 @@ def _has(event: Admit) -> str:
         text += " (its own)" if event.own_hits else " (shared)"
     beside = event.computed - hits
     return f"{text}, {tokens(beside)} loaded or kept" if beside else text
-
-
-def _about(event: Event, erased: dict[Evict, dict[str, int]]) -> tuple[str, ...]:
-    """The requests a sentence about this event is about."""
-    if isinstance(event, Evict):
-        return (event.by, *erased[event])
-    if isinstance(event, Preempt) and event.denial is not None:
-        return tuple(dict.fromkeys((event.denial.id, event.id)))
-    if isinstance(event, Idle):
-        return event.ids
-    if isinstance(event, Report):
-        return (*event.recving, *event.sending)
-    request_id = getattr(event, "id", None)
-    return () if request_id is None else (request_id,)

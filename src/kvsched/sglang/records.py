@@ -44,7 +44,7 @@ def record_of(it: Iteration, board: Board) -> StepRecord:
         running=[request_id for request_id in it.running if request_id in live],
         prefilling=[request_id for request_id, state in live.items() if state[0] in PREFILLING],
         live={
-            request_id: LaneState(status, computed, num_tokens, retractions, False)
+            request_id: LaneState(status, computed, num_tokens, retractions)
             for request_id, (status, computed, num_tokens, retractions) in live.items()
         },
         free=(it.free + it.evictable) // size,

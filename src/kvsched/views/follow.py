@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kvsched.board import Board, Lane
+from kvsched.board import Batch, Board, Lane
 from kvsched.log import Admit, Allocate, Event, Evict, Free, Log, Preempt, Uncache
 from kvsched.steps import StepRecord, rebuild
 
@@ -67,15 +67,15 @@ class Watch(Board):
         """Forget what the last step's admissions asked."""
         self.asked, self._asks, self._tables = {}, {}, {}
 
-    def compute(self) -> dict[str, int]:
+    def compute(self, step: int) -> Batch:
         """As the board; this is also the moment that the player shows."""
-        scheduled = super().compute()
+        batch = super().compute(step)
         self.after = {
             i: self.size * min(self._prefix[i], (self.lanes[i].num_tokens - 1) // self.size)
             for i in self._left
             if i in self.lanes
         }
-        return scheduled
+        return batch
 
     def free_crc(self) -> int:
         """No checksum: the player compares none, and it would cost as much as all the rest."""

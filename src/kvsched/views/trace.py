@@ -15,7 +15,7 @@ from typing import Any
 
 from kvsched.contract import POLICY, Denial
 from kvsched.log import Arrive, Event, Log, Phase, Preempt
-from kvsched.reader import of_engine
+from kvsched.reader import of_engine, refuse_late_tokens
 from kvsched.views.cells import SHOWN, Lane, Moment, extend
 from kvsched.views.engines import ENGINES, Engine
 
@@ -28,7 +28,12 @@ _AFTERWARDS = 5
 
 
 def encode(log: Log) -> dict[str, Any]:
-    """The run as one JSON-able dict."""
+    """The run as one JSON-able dict.
+
+    Raises InputError for a run whose tokens come late or several at once: the player's script
+    does not fold those.
+    """
+    refuse_late_tokens(log)
     engine = of_engine(log, ENGINES)
     told = _Telling(log, engine)
     for moment in _kept(engine.follow(log)):

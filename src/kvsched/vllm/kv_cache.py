@@ -40,6 +40,7 @@ class KVCacheManager:
         self.config = config
         self.block_size = config.block_size
         self.log = log
+        self.lookahead = config.num_lookahead_tokens
         self.pool = BlockPool(config.num_gpu_blocks)
         self.filled_by: dict[int, RequestState] = {}
 
@@ -65,16 +66,17 @@ class KVCacheManager:
     def grow(
         self, r: RequestState, num_new_tokens: int, headroom: Callable[[RequestState], int]
     ) -> Denial | None:
-        """Blocks for a running request's next tokens; most steps need none."""
+        """Blocks for a running request's next tokens and drafts; most steps need none."""
         size = self.block_size
         end = r.num_computed_tokens + num_new_tokens
         held = len(r.block_table)
-        if end > held * size:
-            need = -(-end // size) - held
+        if end + self.lookahead > held * size:
+            need = -(-min(end + self.lookahead, self.config.max_model_len) // size) - held
             free, keep = len(self.pool.free), headroom(r)
             if need + keep > free:
                 return Denial(r.id, BLOCK, need, headroom=keep, free=free, have=held)
-            self._append(r, (), need)
+            if need > 0:
+                self._append(r, (), need)
         if r.chain is not None and end // size > r.num_cached_blocks:
             self.cache_full_blocks(r, end)
         return None
@@ -86,7 +88,7 @@ class KVCacheManager:
         denial = self.refusal(r, num_new_tokens, found, headroom, reserved)
         if denial is not None:
             return denial
-        need = self._lacks(r, found, found.computed + num_new_tokens)
+        need = self._lacks(r, found, self._written(found, num_new_tokens))
         if found.hits:
             r.num_cached_blocks = len(found.hits)
         if need or found.hits:
@@ -114,7 +116,7 @@ class KVCacheManager:
             denial = self._test(asked, 0)
             if denial is not None:
                 return denial
-        need = self._lacks(r, found, found.computed + num_new_tokens)
+        need = self._lacks(r, found, self._written(found, num_new_tokens))
         return self._test(Denial(r.id, BLOCK, need, cached, headroom, have=have), reserved)
 
     def free(self, r: RequestState) -> None:
@@ -124,6 +126,11 @@ class KVCacheManager:
         r.num_cached_blocks = 0
         if front or back:
             self.log.add(Free(r.id, tuple(front), tuple(back)))
+
+    def _written(self, found: Found, num_new_tokens: int) -> int:
+        """Tokens that the table must hold after the pass, drafts of the next one among them."""
+        lookahead = 0 if found.asynchronous else self.lookahead
+        return found.computed + num_new_tokens + lookahead
 
     def _lacks(self, r: RequestState, found: Found, tokens: int) -> int:
         """Blocks still to take for the first ``tokens`` tokens."""

@@ -70,7 +70,8 @@ class Loads:
     def settle(self, scheduled: Mapping[str, int]) -> None:
         """Forget prefills that this step completes (S:1405)."""
         for r in list(self.inflight.values()):
-            if r.id in scheduled and r.num_computed_tokens >= r.num_tokens:
+            known = r.num_tokens + r.num_output_placeholders
+            if r.id in scheduled and r.num_computed_tokens >= known:
                 del self.inflight[r.id]
 
     def promote(self, r: RequestState) -> bool:

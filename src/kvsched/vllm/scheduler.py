@@ -8,6 +8,7 @@ pausing and resetting in ``orders.py``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from kvsched.contract import (
@@ -40,12 +41,14 @@ from kvsched.log import (
     Resume,
     SetAside,
     Undeny,
+    Verify,
 )
 from kvsched.queues import Queue, make_queue
 from kvsched.request import Request
 from kvsched.vllm import orders
 from kvsched.vllm.block_pool import HashChain
 from kvsched.vllm.config import Config
+from kvsched.vllm.drafts import Drafts
 from kvsched.vllm.endings import check_stop
 from kvsched.vllm.kv_cache import Found, KVCacheManager
 from kvsched.vllm.loads import Loads
@@ -83,11 +86,12 @@ class Scheduler:
         self.world = world if world is not None else World()
         self.threshold = config.long_prefill_token_threshold
         self.max_model_len = config.max_model_len
-        self.kv = KVCacheManager(config, self.log)
+        self.kv = self.make_kv()
         self.chain = HashChain() if config.enable_prefix_caching else None
         self.loads = Loads(self.world, self.kv, self.log)
         self.waits = Waits(self.world, self.loads, self.log)
         self.sessions = Sessions(self.log)
+        self.drafts = Drafts(config, self.log) if config.num_speculative_tokens else None
         self.requests: dict[str, RequestState] = {}
         self.waiting: Queue[RequestState] = make_queue(config.policy)
         self.skipped: Queue[RequestState] = make_queue(config.policy)
@@ -140,12 +144,17 @@ class Scheduler:
         """Is any request unfinished, or finished with a transfer in progress?"""
         return bool(self.requests)
 
+    def make_kv(self) -> KVCacheManager:
+        """The allocator."""
+        return KVCacheManager(self.config, self.log)
+
     # -- one step ---------------------------------------------------------------------------
 
     def schedule(self, now: int) -> Plan:
         """Decide one step. ``now`` plays no part: vLLM's decisions do not read the clock."""
         self.log.phase = Phase.SCHEDULE
-        step = Step(0 if self.paused == "all" else self.config.max_num_batched_tokens)
+        budget = 0 if self.paused == "all" else self.config.max_num_batched_tokens
+        step = Step(budget) if self.drafts is None else self.drafts.step(budget)
         self._running_pass(step)
         if len(step.scheduled) < len(self.running):
             self.log.add(Idle(tuple(r.id for r in self.running if r.id not in step.scheduled)))
@@ -156,6 +165,8 @@ class Scheduler:
             step.plan.denials.append(Denial(head.id, POLICY, len(victims)))
         if self.loads.inflight:
             self.loads.settle(step.scheduled)
+        if self.drafts is not None:
+            self.drafts.depart(step.plan, self.requests)
         self._log_denial(step)
         step.plan.read_rows = self._rows
         return step.plan
@@ -180,9 +191,9 @@ class Scheduler:
                     # break, not continue (:686-692): the requests behind get nothing this step,
                     # more urgent ones included, although blocks were just freed.
                     return
-            step.give(r, tokens)
-            if tokens > 1 or r.num_computed_tokens < r.num_tokens:
-                self.log.add(Chunk(r.id, tokens))
+            samples = step.give(r, tokens)
+            if tokens > 1 or not samples:
+                self.log.add(Verify(r.id, r.num_drafts) if r.num_drafts else Chunk(r.id, tokens))
             i += 1
 
     def _waiting_pass(self, step: Step) -> None:
@@ -212,49 +223,71 @@ class Scheduler:
         """Append what was sampled, in scheduling order; whoever ends gives blocks back at once."""
         self.log.phase = Phase.UPDATE
         lost, errors = self._lose(plan, result) if result.invalid_blocks else ([], [])
+        if self.drafts is not None:
+            self.drafts.settle(plan, result, self.requests)
+        self.take_in(plan, result, lost)
+        if errors or self.waits.failed_grammars:
+            self._end_failed(errors)
+        if result.finished_recving or result.finished_sending or result.invalid_blocks:
+            self.loads.report(self.requests, result)
+        if self.drafts is not None and not self.config.async_scheduling:
+            self.drafts.keep(plan, result, self.requests)
+        self.log.free_blocks.append(len(self.kv.pool.free))
+
+    def take_in(self, plan: Plan, result: Result, lost: list[RequestState]) -> None:
+        """Append each request's tokens; ``lost`` requests get none."""
         requests, sampled = self.requests, result.tokens
-        delivered = 0
         stopped = False
+        delivered = 0
         for request_id in plan.sampling or ():
             r = requests.get(request_id)
             if r is None or r.status is not RUNNING or r in lost:
                 if r is not None and r.status is PREEMPTED:  # a reset since schedule()
                     self.log.add(Deliver(r.id, 0))
                 continue
-            status = None
-            for token in sampled[request_id]:
-                r.append(token)
-                delivered += 1
-                status = check_stop(r)
-                if status is not None:
-                    break
-            if r.grammar and not self.world.accepts(r.id, sampled[request_id]):
-                status = ERROR
+            known = r.num_tokens
+            status = self.append(r, sampled[request_id])
+            delivered += r.num_tokens - known
             if status is not None:
                 self._stop(r, status)
                 stopped = True
+        self.log.delivered += delivered
         if stopped:
             self.running = [r for r in self.running if r.status is RUNNING]
-        self.log.delivered += delivered
-        if errors or self.waits.failed_grammars:
-            self._end_failed(errors)
-        if result.finished_recving or result.finished_sending or result.invalid_blocks:
-            self.loads.report(self.requests, result)
-        self.log.free_blocks.append(len(self.kv.pool.free))
+
+    def append(self, r: RequestState, tokens: Sequence[int]) -> RequestStatus | None:
+        """Append tokens until one ends the request: its status then, else None.
+
+        A grammar that does not accept them ends it, too, whatever they ended (:1908-1919).
+        """
+        known = r.num_tokens
+        status = None
+        for token in tokens:
+            r.append(token)
+            status = check_stop(r)
+            if status is not None:
+                break
+        if r.num_tokens < known + len(tokens):
+            self.log.add(Deliver(r.id, r.num_tokens - known))
+        if r.grammar and not self.world.accepts(r.id, tokens):
+            return ERROR
+        return status
 
     def stretch(self, script: Script) -> Stretch | None:
         """The steps ahead that decide nothing, if any; a what-if's are for it to know."""
-        return ahead(self, script) if type(self) is Scheduler else None
+        plain = type(self) is Scheduler and self.drafts is None
+        return ahead(self, script) if plain else None
 
     # -- the engine's decisions -------------------------------------------------------------
 
     def running_tokens(self, r: RequestState, step: Step) -> int:
         """Tokens a running request asks for: all it lacks, cut by threshold, budget and length."""
         computed = r.num_computed_tokens
-        tokens = r.num_tokens - computed
+        tokens = r.num_tokens + r.num_output_placeholders + r.num_spec_tokens - computed
         if 0 < self.threshold < tokens:
             tokens = self.threshold
-        tokens = min(tokens, step.tokens)
+        if tokens > step.tokens:  # noqa: PLR1730  min() is a call, and this runs for each token
+            tokens = step.tokens
         if computed + tokens >= self.max_model_len:
             tokens = max(0, self.max_model_len - computed - 1)
         return tokens
@@ -262,7 +295,7 @@ class Scheduler:
     def no_room(self, r: RequestState, step: Step) -> Denial | None:
         """The budget that ends admission: tokens (:751), or slots, paused sessions too (:756)."""
         if step.tokens <= 0:
-            return Denial(r.id, TOKEN, 1, free=step.tokens)
+            return Denial(r.id, TOKEN, 1, free=max(0, step.tokens))
         taken = len(self.running) + self.sessions.paused
         if taken >= self.config.max_num_seqs:
             return Denial(r.id, SLOT, taken + 1, free=self.config.max_num_seqs)
@@ -291,6 +324,11 @@ class Scheduler:
         if found.asynchronous:
             return 0, None
         tokens = r.num_tokens - found.computed
+        if tokens == 1 and self.drafts is not None and self.drafts.pads(step, self.running):
+            tokens += self.config.num_speculative_tokens
+            limit = min(step.tokens, self.max_model_len - found.computed)
+            if tokens > limit:
+                return 0, Denial(r.id, TOKEN, tokens, free=limit)
         if 0 < self.threshold < tokens:
             tokens = self.threshold
         if tokens > step.tokens and not self.config.enable_chunked_prefill:
@@ -327,6 +365,10 @@ class Scheduler:
         """Is the next one tried after a refusal? No: ``break``, the head of line holds (:1047)."""
         return False
 
+    def drops(self, denial: Denial | None) -> bool:
+        """Is a victim's output in flight thrown away? If a reset did it, or a sender (:683)."""
+        return denial is None or self.config.requires_kv_delivery
+
     def may_admit(self, step: Step) -> bool:
         """Nobody is admitted in a step that preempted, or while paused (:748)."""
         return not step.plan.victims and self.paused == "none"
@@ -346,6 +388,7 @@ class Scheduler:
         self.on_preempt(v)
         self.kv.free(v)
         self.loads.inflight.pop(v.id, None)
+        v.throw_back(drop=self.drops(denial))
         v.move_to(PREEMPTED)
         self.waiting.requeue(v)
         if step is not None:

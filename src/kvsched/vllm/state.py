@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections import deque
 
 from kvsched.contract import NextChunk
-from kvsched.queues import Ranked
+from kvsched.inflight import InFlight
 from kvsched.request import Request, Runs, Tokens
 from kvsched.vllm.block_pool import HashChain
 from kvsched.vllm.config import Config
 from kvsched.vllm.status import WAITING, RequestStatus, check_transition
 
 
-class RequestState(Ranked):
+class RequestState(InFlight):
     """A request inside the scheduler; field names are vLLM's own (v1/request.py).
 
     ``num_tokens`` is prompt plus outputs (``unfolded`` are the newest, not yet in ``tokens``),
     ``num_computed_tokens`` those whose KV is or is being written, ``longest`` the ``num_tokens``
     at which it ends by length (max_tokens or max_model_len), ``block_hashes`` one name per full
     block of tokens, ``num_cached_blocks`` how many leading blocks of the table carry theirs.
-    ``inbox`` is a session's queued chunks, None among them for its close.
+    ``inbox`` is a session's queued chunks, None among them for its close. ``is_prefill_chunk``:
+    its last pass left it prefilling. ``sampled_call``: the last call of ``schedule()`` whose pass
+    samples for it. Both are kept only where somebody reads them.
     """
 
     __slots__ = (
@@ -29,14 +31,14 @@ class RequestState(Ranked):
         "chain",
         "grammar",
         "inbox",
+        "is_prefill_chunk",
         "longest",
         "max_model_len",
         "max_tokens",
         "num_cached_blocks",
-        "num_computed_tokens",
         "num_preemptions",
         "num_prompt_tokens",
-        "num_tokens",
+        "sampled_call",
         "status",
         "stop",
         "stop_reason",
@@ -45,6 +47,8 @@ class RequestState(Ranked):
     )
 
     def __init__(self, request: Request, config: Config, chain: HashChain | None) -> None:
+        self.tokens = Tokens(request.prompt)
+        super().__init__(self.tokens.length)
         self.id = request.id
         self.priority = request.priority
         self.arrival_time = request.arrival_time
@@ -54,10 +58,8 @@ class RequestState(Ranked):
         self.stop_reason: int | str | None = None
         self.grammar = request.grammar
         self.inbox: deque[NextChunk | None] | None = deque() if request.resumable else None
-        self.tokens = Tokens(request.prompt)
         self.unfolded: list[int] = []
-        self.num_tokens = self.num_prompt_tokens = self.tokens.length
-        self.num_computed_tokens = 0
+        self.num_prompt_tokens = self.num_tokens
         self.num_preemptions = 0
         self.max_model_len = config.max_model_len
         self.set_longest()
@@ -66,6 +68,8 @@ class RequestState(Ranked):
         self.num_cached_blocks = 0
         self.chain = chain
         self.block_hashes: list[int] = []
+        self.is_prefill_chunk = False
+        self.sampled_call: int | None = None
         self.hash_full_blocks()
 
     @property

@@ -17,13 +17,15 @@ class Step:
         self.sampling: list[str] = []
         self.plan = Plan(self.scheduled, self.sampling)
 
-    def give(self, r: RequestState, num_new_tokens: int) -> None:
-        """Schedule ``r``; a pass that reaches its last token will sample one."""
+    def give(self, r: RequestState, num_new_tokens: int) -> bool:
+        """Schedule ``r``; True if it reaches its last token, known or not: then it samples."""
         self.tokens -= num_new_tokens
         self.scheduled[r.id] = num_new_tokens
-        r.num_computed_tokens += num_new_tokens
-        if r.num_computed_tokens == r.num_tokens:
+        r.num_computed_tokens = computed = r.num_computed_tokens + num_new_tokens
+        samples = computed >= r.num_tokens + r.num_output_placeholders
+        if samples:
             self.sampling.append(r.id)
+        return samples
 
     def take_back(self, r: RequestState) -> int:
         """Unschedule a victim and return its tokens to the budget (scheduler.py:659-666).

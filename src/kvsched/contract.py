@@ -220,7 +220,11 @@ class Stretch(Protocol):
 
 
 class Scheduler(Protocol):
-    """What the engine loop calls. Times are integers: ticks or nanoseconds."""
+    """What the engine loop calls. Times are integers: ticks or nanoseconds.
+
+    One with a true attribute ``rests`` is not asked for a plan while it has no work; any other is
+    asked in every step.
+    """
 
     def add(self, request: Request) -> Denial | None:
         """Take a request in; a denial says it was turned away at the door."""

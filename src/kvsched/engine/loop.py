@@ -67,14 +67,14 @@ class Engine:
     def step(self) -> Plan:
         """Deliver, schedule, execute; update the oldest batch once the queue is full.
 
-        With a lag nothing is scheduled while the scheduler has no work: the queue is emptied.
+        A scheduler that ``rests`` is not asked while it has no work; the queue is emptied.
         """
         self.log.begin(self.steps, self.now)
         due = self.calendar.due(self.now)
         for event in due:
             if not (isinstance(event, Cancel | Order) and event.mid):
                 self._deliver(event)
-        made = self.lag == 0 or self.scheduler.has_work()
+        made = self.scheduler.has_work() or not getattr(self.scheduler, "rests", False)
         plan = self._launch() if made else Plan()
         if not made:
             self.log.phase = Phase.SCHEDULE

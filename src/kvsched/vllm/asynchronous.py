@@ -29,6 +29,9 @@ class AsyncScheduler(Scheduler):
     many batches are in flight is the engine loop's: ``config.max_concurrent_batches`` less one.
     """
 
+    rests = True
+    """Without work the loop makes no batch (v1/engine/core.py:624)."""
+
     def __init__(self, config: Config, log: Log | None = None, world: World | None = None) -> None:
         super().__init__(config, log, world)
         self.calls = 0

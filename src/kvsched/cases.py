@@ -168,5 +168,5 @@ def _promised(
     kept: list[Record] = []
     replay_reserve(iter(lines), config, CostClock(profiles.load("h100-sxm")), kept.append)
     kinds = [type(record) for record in kept]
-    metrics = measure(as_log(kept, config))
+    metrics = measure(as_log(kept))
     return Promised(metrics, kinds.count(Truncated), kinds.count(Preempted))

@@ -119,8 +119,8 @@ def explain(case: str, step: int | None, request: str | None, perfetto: Path | N
 
     CASE is a recording, or the name of one below tests/golden. SGLang's files hold many runs:
     loop[3] and loop_overlap[3] are the runs of that place. Its other files record one part of the
-    scheduler alone; they are compared, and have no steps to explain. Of a
-    worked trace of the reservation simulator, --step is the tick.
+    scheduler alone; they are compared, and have no steps to explain. Of a worked trace of the
+    reservation simulator, --step is the tick.
 
     \b
     Example: kvsched explain seed_a_finish6 --step 2 --request D

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from kvsched import profiles, reserve, sglang
+from kvsched import profiles, reserve
 from kvsched.clock import Clock, CostClock
 from kvsched.engine import Outcome, run
 from kvsched.errors import InputError
@@ -97,7 +97,7 @@ class Job:
             config = replace(self.config, policy=policy)
             kept: list[Record] = []
             outcome = replay_reserve(self._lines(policy), config, self.clock, kept.append)
-            log = as_log(kept, config)
+            log = as_log(kept)
         else:
             log, answers = Log(), Answers()
             feed = Feed(self._lines(policy), answers)
@@ -123,10 +123,8 @@ def _counts(log: Log) -> dict[str, Any]:
 
 
 def _times(log: Log) -> dict[str, Any]:
-    """Of the clients, where a log tells: courses of SGLang's requests are not read yet."""
+    """What the clients saw."""
     names = ("ttft", "p99", "e2e", "p99 e2e", "redone")
-    if log.engine == sglang.ENGINE:
-        return dict.fromkeys(names, "-")
     found = measure(log, second=1)
     latencies = (found.time_to_first_token, found.e2e_latency)
     values: list[float] = []

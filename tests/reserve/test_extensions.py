@@ -71,7 +71,7 @@ class TestPromiseOfThePromptAlone:
 
     def test_preempting_gives_the_times_of_vllm_s_twin_on_the_same_trace(self, play: Any) -> None:
         knobs: dict[str, Any] = {"blocks": 4, "max_tokens": 64, "chunk": 64}
-        own = measure(as_log(play(*TIGHT, reserve="preempt", **knobs), Config()), second=1)
+        own = measure(as_log(play(*TIGHT, reserve="preempt", **knobs)), second=1)
         requests = [Request(name, ((10**6 * i, 4),), 9) for i, name in enumerate("ab")]
         log, config = Log(), Config(block_size=4, max_rows=8, **knobs)
         run(twin("vllm", config, log), [Arriving(0, request) for request in requests], log)
@@ -132,21 +132,21 @@ class TestReadings:
 
     def test_metrics_of_a_replay_with_waiting(self, play: Any) -> None:
         found = play("0 a 4 3", "0 b 4 3", policy="serial")
-        metrics = measure(as_log(found, Config()), second=1)
+        metrics = measure(as_log(found), second=1)
         a, b = metrics.requests
         assert (a.time_to_first_token, a.e2e_latency, a.num_output_tokens) == (1, 3, 3)
         assert (b.queued_time, b.time_to_first_token, b.e2e_latency) == (3, 4, 6)
 
     def test_a_request_that_gets_no_row_is_no_faster_for_it(self, play: Any) -> None:
         found = play("0 a 1 5", "0 b 1 5", max_rows=1)
-        a, b = measure(as_log(found, Config()), second=1).requests
+        a, b = measure(as_log(found), second=1).requests
         assert (a.e2e_latency, b.time_to_first_token, b.e2e_latency) == (5, 6, 10)
 
     @pytest.mark.parametrize("policy", ["serial", "continuous"])
     def test_metrics_agree_with_the_records(self, play: Any, policy: str) -> None:
         trace = [f"{i} r{i} {1 + i % 7} {1 + i % 5}" for i in range(40)]
         found = play(*trace, policy=policy, max_tokens=3, max_rows=2)
-        metrics = measure(as_log(found, Config()), second=1)
+        metrics = measure(as_log(found), second=1)
         done = {r.id: r.t for r in of(Completed, found)}
         assert {r.id: r.arrival_time + (r.e2e_latency or 0) for r in metrics.requests} == done
         assert metrics.generation_tokens == sum(1 + i % 5 for i in range(40))

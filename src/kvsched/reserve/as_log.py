@@ -8,7 +8,7 @@ that is when it starts to compute; its promise came before.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from kvsched.contract import RESERVATION, WHOLE_SEQUENCE, Denial
@@ -27,13 +27,14 @@ from kvsched.log import (
     Resume,
 )
 from kvsched.reserve import records as rec
-from kvsched.reserve.config import Config
 
 
-def as_log(records: Iterable[rec.Record], config: Config) -> Log:
-    """The log of a replay; enough for ``measure``, without blocks to rebuild."""
+def as_log(records: Iterable[rec.Record]) -> Log:
+    """The log of a replay; enough for ``measure``, without blocks to rebuild.
+
+    It names no engine: it holds common events alone.
+    """
     log = Log()
-    log.head("reserve", "1", asdict(config))
     reader = _Reader(log)
     for record in records:
         reader.see(record)

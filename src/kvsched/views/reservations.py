@@ -90,7 +90,7 @@ def _point(pick: str, blocks: int, release_delay: int, factor: int) -> dict[str,
     records, config = replayed(pick, blocks, release_delay, factor)
     kinds = Counter(type(record) for record in records)
     why = Counter(r.binding for r in records if isinstance(r, AdmissionBlocked))
-    metrics = measure(as_log(records, config), second=1)
+    metrics = measure(as_log(records), second=1)
     return {
         "pick": pick,
         "pool": [list(budget) for budget in budgets(records, config)],

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from kvsched.conform.sglang.moves import moves
 from kvsched.conform.sglang.replay import engine_of
 from kvsched.contract import Plan
-from kvsched.sglang import Scheduler, derived_state, rebuild
+from kvsched.sglang import Scheduler, State, derived_state, rebuild
 from kvsched.sglang.req import Req
 from kvsched.sglang.state import HOLDING
 
+GOLDEN = Path(__file__).parent.parent / "golden" / "sglang"
 OVER = ("FINISHED", "GONE")
 LOOPS = ("loop", "loop_overlap")
 
@@ -202,3 +205,10 @@ def test_one_request_of_all_is_lost(seen: Seen) -> None:
 def test_a_request_can_be_retracted_right_after_its_prefill(seen: Seen) -> None:
     """The prefill batch is merged and checked in the same call."""
     assert seen.moves["PREFILLED", "RETRACTED"] > 0
+
+
+def test_the_count_of_moves_names_the_lost_request() -> None:
+    counted = moves(GOLDEN)
+    assert counted.lost == [(29, "0")]
+    assert counted.counts[State.RUNNING, State.LOST] == 1
+    assert counted.counts[State.CHUNKING, State.RETRACTED] == 0

@@ -19,6 +19,7 @@ __all__ = ["VIEWS", "Data", "Selection", "Table", "View", "find", "line", "parit
 VIEWS: Mapping[str, str] = {
     "admission": "kvsched.views.admission",
     "crossover": "kvsched.views.crossover",
+    "ordering": "kvsched.views.ordering",
     "preemption": "kvsched.views.preemption",
     "reservations": "kvsched.views.reservations",
     "states": "kvsched.views.states",

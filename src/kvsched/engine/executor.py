@@ -16,7 +16,8 @@ class ScriptedExecutor:
 
     The count is kept across preemption, as the client's is. Ids without an entry start at
     ``first_token[""]``, or at 1,000,000. ``outputs``: true output lengths; the last token of such
-    a request is EOS instead.
+    a request is EOS instead. What a scheduler drops instead of delivering (an asynchronous one, a
+    victim's output in flight) counts as sampled, so true lengths do not go with dropping.
     """
 
     def __init__(

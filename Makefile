@@ -98,7 +98,7 @@ nbval: setup  ## Compare every stored notebook output with a fresh run
 	  --nbval-sanitize-with tests/nbval.cfg --ignore labs/starters $(NOTEBOOK_FOLDERS))
 
 cases: setup  ## Replay the public cases at full size (minutes)
-	$(call step,cases,$(BIN)/pytest -m slow)
+	$(call step,cases,$(BIN)/pytest $(PARALLEL) -m slow)
 
 mutants: setup  ## Break one rule of the SGLang twin at a time: is each noticed? (minutes; not in make test)
 	$(call step,mutants,nice -n 15 $(BIN)/python tests/sglang/mutants.py)

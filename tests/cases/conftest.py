@@ -1,10 +1,8 @@
-"""Runs of cases at full size, over both cores, once a session."""
+"""Runs of cases at full size, once a session."""
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,9 +22,7 @@ def spread(
     simulate: Callable[[Any, int], Run], settings: Iterable[Any]
 ) -> dict[tuple[Any, int], Run]:
     """The run of each setting with each seed."""
-    keys = list(product(settings, SEEDS))
-    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-        return dict(zip(keys, pool.map(simulate, *zip(*keys, strict=True)), strict=True))
+    return {key: simulate(*key) for key in product(settings, SEEDS)}
 
 
 class Sweep(NamedTuple):

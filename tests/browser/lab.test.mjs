@@ -59,8 +59,10 @@ test("slider, steps, events and prediction by keyboard", async () => {
   const wrong = [];
   page.on("pageerror", (error) => wrong.push(error.message));
   await page.goto(lab.url);
+  await page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").waitFor({ ...PATIENCE, state: "attached" });
   await page.locator(".jp-Notebook .jp-Cell").first().click(PATIENCE);
-  for (let i = 0; i < CELLS.length; i++) await page.keyboard.press("Shift+Enter");
+  await page.getByText("Run", { exact: true }).click();
+  await page.getByText("Run All Cells", { exact: true }).click();
   const [tour, states] = [page.locator(".kv-w").nth(0), page.locator(".kv-w").nth(1)];
   await tour.waitFor(PATIENCE);
   await states.waitFor(PATIENCE);

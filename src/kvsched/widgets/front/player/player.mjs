@@ -151,14 +151,15 @@ export function player(host) {
   };
 }
 
-/** The page's elements, those that are filled by name. */
+/** The page's elements, those that are filled by name. Named before they are drawn: a notebook
+    draws nothing that is out of sight. */
 function pageOf({ scrub, time, chips, tests }) {
   const parts = {
     number: el("b"),
     of: el("i"),
-    lanes: el("canvas", { class: "kv-lanes", role: "img" }),
-    map: el("canvas", { class: "kv-map", role: "slider", tabindex: 0, "aria-valuemin": 1 }),
-    queue: el("canvas", { class: "kv-free", role: "img" }),
+    lanes: el("canvas", { class: "kv-lanes", role: "img", "aria-label": "requests over time" }),
+    map: el("canvas", { class: "kv-map", role: "slider", tabindex: 0, "aria-valuemin": 1, "aria-valuenow": 1 }),
+    queue: el("canvas", { class: "kv-free", role: "img", "aria-label": "free queue" }),
     note: el("p", { class: "kv-blockline" }),
     counts: el("p", { class: "kv-counts" }),
     title: el("b"),
@@ -172,10 +173,10 @@ function pageOf({ scrub, time, chips, tests }) {
   parts.page = el("div", { class: "kv-player" },
     parts.now, parts.lanes, scrub.box, time.box,
     el("div", { class: "kv-below" },
-      el("section", { class: "kv-pool", "aria-label": "KV blocks" },
+      el("div", { class: "kv-pool", role: "group", "aria-label": "KV blocks" },
         head(parts.title, parts.size), parts.counts, parts.map, parts.note, head(bold("Free queue"), parts.out), parts.queue),
       el("div", { class: "kv-side" },
-        el("section", { "aria-label": "Queues" }, head(bold("Queues"), el("span", {}, "head first")), chips.box), tests.box)),
+        el("div", { role: "group", "aria-label": "Queues" }, head(bold("Queues"), el("span", {}, "head first")), chips.box), tests.box)),
     legend());
   return parts;
 }

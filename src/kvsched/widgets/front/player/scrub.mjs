@@ -9,7 +9,7 @@ const ROWS = [["preempted", "lost", "preempted", "preempted"], ["resumed", "back
 /** The slider; `go(step)` is called while it is dragged. */
 export function scrubber(go) {
   const canvas = el("canvas", { "aria-hidden": "true" });
-  const box = el("div", { class: "kv-scrub", role: "slider", tabindex: 0, "aria-label": "step" }, canvas);
+  const box = el("div", { class: "kv-scrub", role: "slider", tabindex: 0, "aria-label": "step", "aria-valuenow": 0 }, canvas);
   let place = { left: 0, wide: 1 };
   const at = (event) => go(Math.floor((event.clientX - canvas.getBoundingClientRect().left - place.left) / place.wide));
   box.addEventListener("pointerdown", (event) => {

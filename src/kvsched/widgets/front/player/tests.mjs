@@ -15,7 +15,7 @@ const UNIT = { tokens: "token", slots: "slot", memory: "token", left: "token" };
 export function testPanel() {
   const title = el("p", { class: "kv-head" }), lead = el("p", { class: "kv-lead" }), rows = el("div");
   const limit = el("p", { class: "kv-limit", "aria-hidden": "true" }, el("span", {}, "limit"));
-  const box = el("section", { class: "kv-tests", "aria-label": "Tests" }, title, lead, limit, rows);
+  const box = el("div", { class: "kv-tests", role: "group", "aria-label": "Tests" }, title, lead, limit, rows);
   const more = el("button", { type: "button", class: "kv-more", "aria-expanded": "false", onclick: () => {
     const open = box.classList.toggle("is-open");
     more.setAttribute("aria-expanded", open);

@@ -107,14 +107,14 @@ describe("by keyboard", () => {
   }));
 });
 
-for (const [theme, width] of [["light", 1150], ["dark", 1150], ["light", 720], ["light", 390], ["dark", 390], ["light", 320]]) {
+for (const [theme, width] of [["light", 1150], ["dark", 1150], ["light", 800], ["light", 720], ["light", 390], ["dark", 390], ["light", 320]]) {
   test(`${width} ${theme}`, () => on(`pair.html?theme=${theme}`, async (page) => {
     const wide = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
     assert.ok(wide[0] <= wide[1], `scrolls sideways: ${wide}`);
     const [one, other] = await Promise.all((await page.locator(".kv-engine").all()).map((side) => side.boundingBox()));
-    if (width > 900) assert.ok(one.y === other.y && one.x + one.width <= other.x, "side by side");
+    if (width >= 800) assert.ok(one.y === other.y && one.x + one.width <= other.x, "side by side");
     else assert.ok(one.x === other.x && one.y + one.height <= other.y, "one above the other");
-    if (width > 900) {
+    if (width >= 800) {
       const tops = await page.$$eval(".kv-lanes", (all) => all.map((lanes) => lanes.getBoundingClientRect().top));
       assert.equal(tops[0], tops[1], "lanes at one height");
     }

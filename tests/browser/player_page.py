@@ -1,7 +1,8 @@
-"""Write pages with one player each into a folder: `python player_page.py FOLDER`.
+"""Write pages with one widget each into a folder: `python player_page.py FOLDER`.
 
-``index.html`` shows the chapter's view and can compute; the others show a stored run.
-``expected.json`` holds the sentences that a changed parameter must lead to.
+``index.html`` and ``pair.html`` show a chapter's view and can compute; the others a stored run.
+``expected.json`` holds the sentences that a changed parameter must lead to, ``pair.json`` what the
+pair says at its defaults and after a key.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from kvsched.engine import run
 from kvsched.explain.short import plain
 from kvsched.log import Log
 from kvsched.request import Request
-from kvsched.views import find
+from kvsched.views import Table, find
 from kvsched.views.lanes import draw, table
 from kvsched.views.trace import encode
 from kvsched.vllm import Config, Scheduler
@@ -63,20 +64,24 @@ def view_page(name: str) -> str:
     params, selection = view.checked({}), view.selected({})
     data = view()
     controls = [param.control() for param in view.params]
-    return page(name, data, {"controls": controls, "params": params, "selection": selection})
+    rest = {"renderer": view.renderer, "controls": controls, "params": params}
+    state = {"data": data, "selection": selection, **rest}
+    return page(name, state, view.draw(data, selection), view.table(data))
 
 
-def page(name: str, data: dict[str, Any], rest: dict[str, Any]) -> str:
+def page(name: str, state: dict[str, Any], figure: str, rows: Table) -> str:
     """A page as the book would hold it."""
-    state = {"name": name, "view": name, "renderer": "player", "label": name, "data": data, **rest}
-    return f"{HEAD}{html(state, draw(data, rest['selection']), table(data))}</main></body></html>"
+    whole = {"name": name, "view": name, "label": name, **state}
+    return f"{HEAD}{html(whole, figure, rows)}</main></body></html>"
 
 
 def stored_page(name: str, log: Log) -> str:
     """A page with a run that is only looked at."""
     data = {"trace": encode(log), "sentence": name, "caption": f"{name}.", "alt": f"{name}."}
     selection = {"step": 0, "request": "", "block": 0, "hide": False}
-    return page(name, data, {"controls": [], "params": {}, "selection": selection})
+    rest = {"renderer": "player", "controls": [], "params": {}}
+    state = {"data": data, "selection": selection, **rest}
+    return page(name, state, draw(data, selection), table(data))
 
 
 def long_run() -> Log:
@@ -133,6 +138,8 @@ def main(folder: Path) -> None:
         assets.SCRIPT: assets.script(),
         assets.WORKER: assets.worker(),
         "index.html": view_page("preemption"),
+        "pair.html": view_page("pair"),
+        "pair.json": json.dumps([find("pair")(), find("pair")(workload="differ_tie")]),
         "long.html": stored_page("long", long_run()),
         "retraction.html": stored_page("retraction", retraction()),
         "mixed.html": stored_page("mixed", recorded_loop("loop", 43)),

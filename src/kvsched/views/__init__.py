@@ -20,6 +20,7 @@ VIEWS: Mapping[str, str] = {
     "admission": "kvsched.views.admission",
     "crossover": "kvsched.views.crossover",
     "ordering": "kvsched.views.ordering",
+    "pair": "kvsched.views.pair",
     "preemption": "kvsched.views.preemption",
     "reservations": "kvsched.views.reservations",
     "states": "kvsched.views.states",

@@ -13,6 +13,7 @@ WIDTH, LEFT, RIGHT = 760, 44, 8
 TOP, HEAD, HIGH, FOOT = 22, 18, 44, 12
 SMALL_HEAD, SMALL, SMALL_FOOT = 3, 13, 1
 
+STYLE = {"class_": "kv-lanes-figure", "font_size": "12", "font_family": "sans-serif"}
 _HATCHED = ("preempted", "prefill", "waiting")
 
 
@@ -31,6 +32,12 @@ def table(data: Data) -> Table:
 
 def draw(data: Data, selection: Selection) -> str:
     """The lanes of a run with the selected step outlined, and its sentence below."""
+    drawn, high = shapes(data, selection)
+    return picture(WIDTH, high, data["alt"], hatches(), *drawn, **STYLE)
+
+
+def shapes(data: Data, selection: Selection) -> tuple[list[str], float]:
+    """What ``draw`` draws, but for the hatches, and its height."""
     trace = data["trace"]
     lanes = list(trace["lanes"].items())
     many = len(lanes) > 8
@@ -44,11 +51,7 @@ def draw(data: Data, selection: Selection) -> str:
     bottom = TOP + len(lanes) * (head + high + foot)
     step = min(int(selection.get("step", 0)), len(trace["says"]) - 1)
     lines = _lines(f"Step {step}. " + " ".join(map(plain, said(data)[step][:MOST])))
-    return picture(
-        WIDTH,
-        bottom + 20 * len(lines) + 8,
-        data["alt"],
-        element("defs", *(_hatch(name) for name in _HATCHED)),
+    drawn = [
         *_axis(len(trace["says"]), wide),
         *rows,
         element(
@@ -57,10 +60,13 @@ def draw(data: Data, selection: Selection) -> str:
         ),
         *(text(line, 0, bottom + 20 * (row + 1), font_size=14.5, fill=ink("text"))
           for row, line in enumerate(lines)),
-        class_="kv-lanes-figure",
-        font_size="12",
-        font_family="sans-serif",
-    )  # fmt: skip
+    ]  # fmt: skip
+    return drawn, bottom + 20 * len(lines) + 8
+
+
+def hatches() -> str:
+    """The hatches that the lanes are filled with."""
+    return element("defs", *(_hatch(name) for name in _HATCHED))
 
 
 class _Row:

@@ -41,11 +41,9 @@ WORKLOADS = {
 }
 
 
-def sglang_victims(
-    name: str, scheduler: type[sglang.Scheduler] = sglang.Scheduler
-) -> list[tuple[int, str]]:
-    """Step and id of everybody SGLang throws out."""
-    workload, log = WORKLOADS[name], Log()
+def sglang_log(workload: Workload, scheduler: type[sglang.Scheduler] = sglang.Scheduler) -> Log:
+    """The whole run of SGLang."""
+    log = Log()
     config = sglang.Config(
         workload.pool,
         max_running_requests=8,
@@ -53,12 +51,12 @@ def sglang_victims(
         chunked_prefill_size=workload.chunk,
     )
     run(scheduler(config, log), _arrivals(workload), log)
-    return _victims(log)
+    return log
 
 
-def vllm_victims(name: str) -> list[tuple[int, str]]:
-    """Step and id of everybody vLLM throws out."""
-    workload, log = WORKLOADS[name], Log()
+def vllm_log(workload: Workload) -> Log:
+    """The whole run of vLLM."""
+    log = Log()
     config = vllm.Config(
         num_gpu_blocks=workload.pool + 1,
         block_size=1,
@@ -68,7 +66,19 @@ def vllm_victims(name: str) -> list[tuple[int, str]]:
         enable_prefix_caching=False,
     )
     run(vllm.Scheduler(config, log), _arrivals(workload), log)
-    return _victims(log)
+    return log
+
+
+def sglang_victims(
+    name: str, scheduler: type[sglang.Scheduler] = sglang.Scheduler
+) -> list[tuple[int, str]]:
+    """Step and id of everybody SGLang throws out."""
+    return _victims(sglang_log(WORKLOADS[name], scheduler))
+
+
+def vllm_victims(name: str) -> list[tuple[int, str]]:
+    """Step and id of everybody vLLM throws out."""
+    return _victims(vllm_log(WORKLOADS[name]))
 
 
 def _arrivals(workload: Workload) -> list[Arrival]:

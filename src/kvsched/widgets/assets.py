@@ -19,7 +19,7 @@ FRONT = Path(__file__).parent / "front"
 PLAYER = (
     "decode", "queues", "board", "sglang", "steps", "run", "pen", "labels", "lanes", "scrub",
     "blocks", "map", "freequeue", "chips", "tests", "transport", "sentence", "poolwords", "legend",
-    "player",
+    "player", "players",
 )  # fmt: skip
 SHARED = (
     "dom", "asking", "controls", "stepper", "states", "tour", "picks",

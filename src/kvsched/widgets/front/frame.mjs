@@ -6,6 +6,7 @@ import { controls } from "./controls.mjs";
 import { el, parsed } from "./dom.mjs";
 import { picks } from "./picks.mjs";
 import { player } from "./player/player.mjs";
+import { players } from "./player/players.mjs";
 import { states } from "./states.mjs";
 import { tour } from "./tour.mjs";
 
@@ -20,7 +21,7 @@ import { tour } from "./tour.mjs";
    update()    show the present data and selection
    key(event)  a key pressed inside the widget and outside its fields; true if it was used
    end()       stop timers */
-const RENDERERS = { admission, picks, player, states, tour };
+const RENDERERS = { admission, picks, player, players, states, tour };
 const PATIENCE_MS = 400;
 
 export function render({ model, el: root }) {

@@ -15,11 +15,14 @@ import { longestOf, sentence } from "./sentence.mjs";
 import { testPanel } from "./tests.mjs";
 import { transport } from "./transport.mjs";
 
+/* Beside what every renderer's host has, one of several players on one playhead is given
+   host.time  the transport that moves them all, shown elsewhere
+   host.mark  a step that the slider marks, or null */
 export function player(host) {
   let run, trace, look, width = 0, sizes = {}, lanes = null, layout = null, blocks = null;
   const at = () => ({ ...host.selection, step: Math.min(host.selection.step, run.last) });
   const chosen = () => (run.byId.has(host.selection.request) ? host.selection.request : null);
-  const time = transport({
+  const time = host.time ?? transport({
     now: () => at().step,
     last: () => run.last,
     stop: (by) => run.stop(at().step, by),
@@ -29,7 +32,7 @@ export function player(host) {
   const scrub = scrubber((step) => time.to(step));
   const chips = queueRows((id) => pick(id));
   const tests = testPanel();
-  const parts = pageOf({ scrub, time, chips, tests });
+  const parts = pageOf({ scrub, chips, tests, alone: host.time ? [] : [time.box], key: host.time ? [] : [legend()] });
 
   const pick = (id) => host.select({ request: chosen() === id ? "" : id });
   parts.lanes.addEventListener("click", ({ offsetY }) => {
@@ -69,7 +72,7 @@ export function player(host) {
     const selected = chosen(), { step: number, hide, block } = at(), step = run.steps.at(number);
     lanes = laneLayout(run, sizes.lanes, selected, number);
     drawLanes(parts.lanes, look, run, lanes, { step: number, selected, hide, board: step.board });
-    scrub.draw(look, run, lanes, { step: number, hide });
+    scrub.draw(look, run, lanes, { step: number, hide, mark: host.mark ?? null });
     blocks = new Blocks(run, step, number);
     layout = mapLayout(blocks.count, sizes.map);
     drawMap(parts.map, look, layout, blocks, { selected, block });
@@ -116,7 +119,7 @@ export function player(host) {
     "[": () => time.jump(-1),
     "]": () => time.jump(1),
     Home: () => time.to(0),
-    End: () => time.to(run.last),
+    End: () => time.to(Infinity),
     Escape: () => host.select({ request: "", block: 0 }),
     f: () => host.select({ hide: !host.selection.hide }),
   };
@@ -153,7 +156,7 @@ export function player(host) {
 
 /** The page's elements, those that are filled by name. Named before they are drawn: a notebook
     draws nothing that is out of sight. */
-function pageOf({ scrub, time, chips, tests }) {
+function pageOf({ scrub, chips, tests, alone, key }) {
   const parts = {
     number: el("b"),
     of: el("i"),
@@ -171,12 +174,12 @@ function pageOf({ scrub, time, chips, tests }) {
   const head = (words, beside) => el("p", { class: "kv-head" }, words, " ", beside);
   const bold = (words) => el("b", {}, words);
   parts.page = el("div", { class: "kv-player" },
-    parts.now, parts.lanes, scrub.box, time.box,
+    parts.now, parts.lanes, scrub.box, ...alone,
     el("div", { class: "kv-below" },
       el("div", { class: "kv-pool", role: "group", "aria-label": "KV blocks" },
         head(parts.title, parts.size), parts.counts, parts.map, parts.note, head(bold("Free queue"), parts.out), parts.queue),
       el("div", { class: "kv-side" },
         el("div", { role: "group", "aria-label": "Queues" }, head(bold("Queues"), el("span", {}, "head first")), chips.box), tests.box)),
-    legend());
+    ...key);
   return parts;
 }

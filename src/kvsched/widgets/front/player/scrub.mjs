@@ -19,17 +19,17 @@ export function scrubber(go) {
   box.addEventListener("pointermove", (event) => { if (event.buttons) at(event); });
   return {
     box,
-    draw(look, run, lanes, { step, hide }) {
-      place = drawScrub(canvas, look, run, lanes, step, hide);
+    draw(look, run, lanes, { step, hide, mark }) {
+      place = drawScrub(canvas, look, run, lanes, { step, hide, mark });
       box.setAttribute("aria-valuemin", 0);
       box.setAttribute("aria-valuemax", run.last);
       box.setAttribute("aria-valuenow", step);
-      box.setAttribute("aria-valuetext", `step ${step} of ${run.last}`);
+      box.setAttribute("aria-valuetext", `step ${step} of ${run.last}${step === mark ? ", the first difference" : ""}`);
     },
   };
 }
 
-function drawScrub(canvas, look, run, lanes, step, hide) {
+function drawScrub(canvas, look, run, lanes, { step, hide, mark }) {
   const { narrow } = lanes, all = lanes.seen >= run.count;
   const left = narrow ? 10 : lanes.left, room = lanes.width - left - (narrow ? 10 : lanes.right);
   const wide = (all && !narrow ? run.count * lanes.wide : room) / run.count;
@@ -53,7 +53,14 @@ function drawScrub(canvas, look, run, lanes, step, hide) {
   pen.line(left, rail, here, rail, "text", 2);
   pen.line(here, 0, here, rail, "text", 1.2);
   pen.dot(here, rail, narrow ? 9 : 7, "text", "paper");
+  if (mark !== null) different(pen, place.x(mark) + wide / 2, rail);
   return place;
+}
+
+/** A step that is marked: a dashed line, and the sign beside its foot. */
+function different(pen, x, rail) {
+  pen.line(x, 0, x, rail, "text", 1.6, [3, 2.5]);
+  pen.text("≠", x + 11, rail - 4, { size: 16, weight: 700 });
 }
 
 function ticks(pen, run, { x, wide }, { kind, y, high, ink, until }) {

@@ -244,6 +244,34 @@ class TestAround:
         assert done.stderr.startswith(f"kvsched: {path}: ")
         assert done.stderr.count("\n") == 1
 
+    @pytest.mark.parametrize("link", [False, True])
+    def test_what_is_read_is_not_written_over(self, tmp_path: Path, link: bool) -> None:
+        trace = tmp_path / "trace.jsonl"
+        text = '{"schema": "kvsched-trace-1", "unit": "tick"}\n'
+        trace.write_text(text)
+        case = tmp_path / MATCHING.name
+        case.write_bytes(MATCHING.read_bytes())
+        for command, option, path in (
+            (["replay"], "--output", trace),
+            (["explain"], "--perfetto", case),
+        ):
+            output = path
+            if link:
+                output = tmp_path / f"link-{path.name}"
+                output.symlink_to(path)
+            before = path.read_bytes()
+            done = run(*command, path, option, output)
+            assert (done.returncode, done.stdout) == (2, "")
+            said = f"kvsched: {option} {output}: this is the input itself; name another file\n"
+            assert done.stderr == said
+            assert path.read_bytes() == before
+
+    def test_a_comparison_takes_no_other_output(self, tmp_path: Path) -> None:
+        for option in ("--explain", f"--output={tmp_path / 'out'}"):
+            done = run("replay", tmp_path / "trace.jsonl", "--compare", option)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert done.stderr.startswith("kvsched: --compare: prints a table")
+
     def test_ctrl_c(self) -> None:
         """Pressed as soon as the bar is seen, however long the start takes."""
         ours, theirs = os.openpty()

@@ -139,6 +139,8 @@ def explain(case: str, step: int | None, request: str | None, perfetto: Path | N
         for sentence in explain_tick(*worked, step, request):
             click.echo(sentence)
         return
+    if not one_of_many:
+        _keep("--perfetto", perfetto, resolve(case))
     log = log_of(case)
     if perfetto is not None:
         from kvsched.perfetto import write
@@ -202,6 +204,9 @@ def replay(trace: Path, told: bool, compare: bool, output: Path | None, **option
     from kvsched.replaying import read
     from kvsched.ui import print_table
 
+    if compare and (told or output is not None):
+        raise InputError("--compare", "prints a table", "leave out --output and --explain")
+    _keep("--output", output, trace)
     job = read(trace, **options)
     if compare:
         print_table(job.compare())
@@ -227,6 +232,12 @@ def bench(as_json: bool, quick: bool) -> None:
             click.echo(json.dumps(row))
     else:
         print_table(measured)
+
+
+def _keep(option: str, output: Path | None, source: Path) -> None:
+    """Refuse to write over what is read."""
+    if output is not None and output.exists() and source.exists() and output.samefile(source):
+        raise InputError(f"{option} {output}", "this is the input itself", "name another file")
 
 
 def _report(results: Iterable[CaseResult]) -> None:

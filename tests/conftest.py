@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import settings
 
 from kvsched import invariants
 from kvsched.conform import load
@@ -25,6 +27,10 @@ from kvsched.log import Log
 from kvsched.request import Request
 from kvsched.steps import StepRecord, rebuild
 from kvsched.vllm import Config, Scheduler
+
+# The same examples in every run; others with HYPOTHESIS_PROFILE=default.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 GOLDEN = Path(__file__).parent / "golden" / "vllm"
 

@@ -1,11 +1,8 @@
 // Chapter 2's widget on its page: which test binds, step by step, and what turning a budget does.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
-import { launch, open, python, serve } from "./harness.mjs";
+import { barriers, launch, python, serve, visit } from "./harness.mjs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
 const PATIENCE = { timeout: 120_000 };
 const PATH = "book/02_admission.html", BOX = "#widget-admission";
 const SENTENCE = `${BOX} .kv-sentence:not(.kv-longest)`;
@@ -20,16 +17,7 @@ after(async () => {
   server?.close();
 });
 
-async function on(body, options = {}) {
-  const context = await browser.newContext(options);
-  try {
-    const { page, wrong } = await open(context, server.url, PATH);
-    await body(page);
-    assert.deepEqual(wrong, []);
-  } finally {
-    await context.close();
-  }
-}
+const on = (body, options) => visit(browser, server.url, PATH, body, options);
 
 /** What Python says of a run: each step in words, the runs of refusals, the summary. */
 const computed = (params = {}) => python("from kvsched.views import find", "from itertools import accumulate", "from kvsched.explain.short import plain",
@@ -78,12 +66,7 @@ describe("admission", () => {
 
   for (const [name, options] of [["light", { colorScheme: "light" }], ["dark", { colorScheme: "dark" }], ["phone", { viewport: { width: 390, height: 844 } }]]) {
     test(`no barrier: ${name}`, () => on(async (page) => {
-      await page.evaluate(AXE);
-      const barriers = await page.evaluate(async (part) => {
-        const { violations } = await globalThis.axe.run({ include: [[part]] });
-        return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
-      }, BOX);
-      assert.deepEqual(barriers, []);
+      assert.deepEqual(await barriers(page, [BOX]), []);
       const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
       assert.ok(wide <= room, `scrolls sideways: ${wide} > ${room}`);
     }, options));

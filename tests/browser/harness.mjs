@@ -1,4 +1,5 @@
 // A static server for the built book, and a real browser to read it with.
+import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -103,4 +104,16 @@ export async function open(context, base, path) {
   });
   await page.goto(base + path, { waitUntil: "load" });
   return { page, wrong };
+}
+
+/** Run `body` on a fresh page; whatever went wrong on it fails the test. */
+export async function visit(browser, base, path, body, options = {}) {
+  const context = await browser.newContext(options);
+  try {
+    const { page, wrong } = await open(context, base, path);
+    await body(page);
+    assert.deepEqual(wrong, []);
+  } finally {
+    await context.close();
+  }
 }

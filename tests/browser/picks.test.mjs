@@ -1,11 +1,8 @@
 // The figures with runs to pick from, on their chapters' pages.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
-import { launch, open, python, serve } from "./harness.mjs";
+import { barriers, launch, python, serve, visit } from "./harness.mjs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
 const PATIENCE = { timeout: 120_000 };
 const FIGURES = [
   { view: "storm", path: "book/00_intro.html", first: 3, turn: { input: "slots", key: "ArrowLeft", params: { slots: 124 } } },
@@ -28,16 +25,7 @@ after(async () => {
   server?.close();
 });
 
-async function on(path, body, options = {}) {
-  const context = await browser.newContext(options);
-  try {
-    const { page, wrong } = await open(context, server.url, path);
-    await body(page);
-    assert.deepEqual(wrong, []);
-  } finally {
-    await context.close();
-  }
-}
+const on = (path, body, options) => visit(browser, server.url, path, body, options);
 
 const computed = (view, params = {}) => python("from kvsched.views import find",
   `(lambda data: {key: data[key] for key in ("picks", "says", "sentence")})(find("${view}")(**${JSON.stringify(params)}))`);
@@ -78,12 +66,7 @@ for (const { view, path, first, turn } of FIGURES) {
     for (const [name, options] of HOMES) {
       test(`no barrier: ${name}`, () => on(path, async (page) => {
         await page.locator(`${box} .kv-picks button`).last().click();
-        await page.evaluate(AXE);
-        const barriers = await page.evaluate(async (part) => {
-          const { violations } = await globalThis.axe.run({ include: [[part]] });
-          return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
-        }, box);
-        assert.deepEqual(barriers, []);
+        assert.deepEqual(await barriers(page, [box]), []);
       }, options));
     }
 

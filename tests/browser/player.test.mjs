@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { barriers, launch, open, PYTHON, serve } from "./harness.mjs";
+import { barriers, launch, PYTHON, serve, visit } from "./harness.mjs";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const STORED = ["many", "priority", "shared", "watermark", "deadlock", "session", "draining", "mixed", "lost"];
@@ -28,17 +28,7 @@ after(async () => {
   if (folder) rmSync(folder, { recursive: true });
 });
 
-/** Run something on a page of a width; the page must have had no error. */
-async function on(path, work, { width = 1150, scripts = true } = {}) {
-  const context = await browser.newContext({ viewport: { width, height: 900 }, javaScriptEnabled: scripts });
-  try {
-    const { page, wrong } = await open(context, server.url, path);
-    await work(page);
-    assert.deepEqual(wrong, []);
-  } finally {
-    await context.close();
-  }
-}
+const on = (path, body, { width = 1150, scripts = true } = {}) => visit(browser, server.url, path, body, { viewport: { width, height: 900 }, javaScriptEnabled: scripts });
 
 const timesOf = (page, name) => page.evaluate((measure) => performance.getEntriesByName(measure).map(({ duration }) => duration), name);
 const median = (values) => values.toSorted((one, other) => one - other)[values.length >> 1];

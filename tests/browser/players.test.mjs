@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { barriers, launch, open, PYTHON, serve } from "./harness.mjs";
+import { barriers, launch, PYTHON, serve, visit } from "./harness.mjs";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const shots = process.env.SCREENSHOTS;
@@ -27,16 +27,7 @@ after(async () => {
   if (folder) rmSync(folder, { recursive: true });
 });
 
-async function on(path, work, { width = 1150, scripts = true } = {}) {
-  const context = await browser.newContext({ viewport: { width, height: 900 }, javaScriptEnabled: scripts });
-  try {
-    const { page, wrong } = await open(context, server.url, path);
-    await work(page);
-    assert.deepEqual(wrong, []);
-  } finally {
-    await context.close();
-  }
-}
+const on = (path, body, { width = 1150, scripts = true } = {}) => visit(browser, server.url, path, body, { viewport: { width, height: 900 }, javaScriptEnabled: scripts });
 
 const plain = (clauses) => clauses.join(" ").replaceAll(/\*\*|!!/g, "");
 const filled = (values) => values.reduce((all, value) => [...all, value ?? all.at(-1)], []);

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kvsched.log import Admit, Arrive, Resume
+
 
 class Prefill(NamedTuple):
     """In ``step`` the tokens from position ``start`` on, ``tokens`` of them, were computed.
@@ -50,6 +52,19 @@ class Course:
     first_queries: int = 0
     ended: int | None = None
     reason: str | None = None
+
+    @classmethod
+    def of(cls, step: int, e: Arrive) -> Course:
+        """A request that arrived in this step."""
+        return cls(e.id, e.num_prompt_tokens, e.max_tokens, e.arrival_time, step)
+
+    def admit(self, step: int, e: Admit | Resume, num_tokens: int) -> None:
+        """It was let in with ``num_tokens`` tokens known, all of which were looked up."""
+        if not self.admitted:
+            self.first_queries, self.first_hits = num_tokens, e.own_hits + e.shared_hits
+        self.admitted.append(step)
+        self.own_hits += e.own_hits
+        self.shared_hits += e.shared_hits
 
     @property
     def first_token(self) -> int | None:

@@ -128,18 +128,13 @@ class _Reader:
         return self.courses
 
     def _arrive(self, step: int, e: Arrive) -> None:
-        course = Course(e.id, e.num_prompt_tokens, e.max_tokens, e.arrival_time, step)
+        course = Course.of(step, e)
         self.courses.append(course)
         self.lanes[e.id] = _Lane(course, e.num_prompt_tokens)
 
     def _admit(self, step: int, e: Admit) -> None:
         lane = self.lanes[e.id]
-        course = lane.course
-        if not course.admitted:
-            course.first_queries, course.first_hits = lane.num_tokens, e.own_hits + e.shared_hits
-        course.admitted.append(step)
-        course.own_hits += e.own_hits
-        course.shared_hits += e.shared_hits
+        lane.course.admit(step, e, lane.num_tokens)
         lane.running = True
         lane.num_computed_tokens = e.computed
         lane.compute(step, e.tokens)

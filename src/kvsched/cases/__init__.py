@@ -1,0 +1,29 @@
+"""Public cases as runs: what was reported, and numbers of ours where a report gives none.
+
+Chapters and tests run the same ones. No two requests of a case share a token, unless it says so.
+"""
+
+from kvsched.cases.promises import EVICT_BLOCKS, Promised, capped_at_1024, evict_or_not
+from kvsched.cases.vllm import (
+    Case,
+    fifth_prompt,
+    free_slots,
+    growing_into_the_watermark,
+    small_pool,
+    stream_behind_a_large_one,
+    under_pressure,
+)
+
+__all__ = [
+    "EVICT_BLOCKS",
+    "Case",
+    "Promised",
+    "capped_at_1024",
+    "evict_or_not",
+    "fifth_prompt",
+    "free_slots",
+    "growing_into_the_watermark",
+    "small_pool",
+    "stream_behind_a_large_one",
+    "under_pressure",
+]

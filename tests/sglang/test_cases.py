@@ -10,11 +10,11 @@ import pytest
 from kvsched import cases, vllm
 from kvsched.contract import RESERVATION, Denial
 from kvsched.engine import Engine
-from kvsched.log import Deny, Finish, Log
+from kvsched.log import Admit, Deny, Finish, Log, Preempt
 from kvsched.request import Request
 from kvsched.sglang import Config, Scheduler, State, derived_state
 from kvsched.sglang import Request as Own
-from kvsched.sglang.events import Full, Retract
+from kvsched.sglang.events import Full, Offer, Retract
 from kvsched.sglang.ignore_eos import Adder
 from kvsched.sglang.ratio import NewTokenRatio
 from kvsched.sglang.retract import OUT_OF_MEMORY
@@ -129,6 +129,33 @@ class TestCase23:
     def test_case_23_clip(self, clip: int, admitted: int) -> None:
         """A request reserves its outputs up to the clip: 4096 admits 7, 256 admits 64."""
         assert len(cases.clip_of_outputs(clip).engine().step().admitted) == admitted
+
+    def test_case_23_a_ratio_of_1_is_safe_as_far_as_the_clip_sees(self) -> None:
+        """Held at 1.0 it lets in more than memory holds, where answers outgrow the clip."""
+        case = cases.clip_of_outputs(256, answer=512)
+        log, _ = case.turned(schedule_conservativeness=1.5, min_new_token_ratio_factor=1.0).run()
+        (first, *_), out = log.of(Retract), log.of(Preempt)
+        assert first.event.ratio < 1.0
+        assert len(out) == 12
+
+    @rule(
+        flag="enable_priority_scheduling",
+        default=False,
+        source=f"{SRT}/managers/scheduler.py:3198-3205",
+        ours="kvsched.sglang.Scheduler.new_prefill_batch",
+    )
+    def test_case_23_nobody_is_tried_until_somebody_leaves(self) -> None:
+        """After NO_TOKEN nobody is tried until one leaves; priority preemption clears the flag."""
+        case = cases.clip_of_outputs(4096, answer=512)
+        tried = {}
+        for priority in (False, True):
+            engine = case.turned(enable_priority_scheduling=priority).engine()
+            while not engine.log.of(Finish):
+                engine.step()
+            tried[priority] = [entry.step for entry in engine.log.of(Offer)]
+            assert len(engine.log.of(Admit)) == (26 if priority else 9)
+        assert set(tried[False]) == {0, 1}
+        assert set(tried[True]) == set(range(engine.steps))
 
 
 class TestCase26:

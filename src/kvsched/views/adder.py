@@ -113,7 +113,7 @@ VIEW = View(
     params=(
         Number("running", "running requests", 8, 0, len(RUNNING)),
         Number("clip", "clip of outputs", 4096, 64, 4096, 64),
-        Number("conservativeness", "conservativeness", 1.0, 0.0, 2.0, 0.1),
+        Number("conservativeness", "conserva\N{SOFT HYPHEN}tiveness", 1.0, 0.0, 2.0, 0.1),
         Number("chunk", "chunk, tokens", 8192, 256, 8192, 256),
     ),
     selection={"pick": 1},

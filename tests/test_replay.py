@@ -188,9 +188,9 @@ def test_an_output_that_was_there_is_kept_when_the_run_breaks_off(
         (["--policy", "sglang", "--explain"], "sglang writes events, not records"),
         (["--max-tokens", "many"], "unknown law 'many'"),
         (["--profile", "h100-sxm"], "--profile: a trace in tick"),
-        (["--batch-wait", "3"], "batch_wait: there is no batch to wait for"),
+        (["--batch-wait", "3"], "--batch-wait: there is no batch to wait for"),
         (["--output", "/nowhere/out"], "--output /nowhere/out: cannot be written"),
-        (["--blocks", "99999999999"], "blocks: 99999999999 is no such count"),
+        (["--blocks", "99999999999"], "--blocks: 99999999999 is no such count"),
     ],
 )
 def test_a_bad_option_is_named(write: Any, capsys: Any, options: list[str], message: str) -> None:

@@ -43,9 +43,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return MISMATCH
     except click.Abort:
         return INTERRUPTED
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return error.exit_code
+    except click.UsageError as error:
+        click.echo(f"kvsched: {_usage(error)}", err=True)
+        return error.exit_code
+
+
+def _usage(error: click.UsageError) -> InputError:
+    """What is wrong with a command, on one line, as every other error is said."""
+    command = error.ctx.command_path if error.ctx is not None else "kvsched"
+    problem = " ".join(error.format_message().split()).rstrip(".")
+    return InputError(command, problem[:1].lower() + problem[1:], f"see {command} --help")
 
 
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -18,7 +18,7 @@ from kvsched.errors import InputError
 from kvsched.explain.reservation import Telling
 from kvsched.log import Finish, Log, Preempt, Refuse
 from kvsched.metrics import measure
-from kvsched.replay import POLICIES, Answers, Feed, replay, replay_reserve, twin
+from kvsched.replay import OPTIONS, POLICIES, Answers, Feed, replay, replay_reserve, twin
 from kvsched.reserve.as_log import as_log
 from kvsched.reserve.records import Record
 from kvsched.ui import progress
@@ -31,7 +31,11 @@ def read(path: Path, policy: str, law: str, profile: str | None, sort: bool, **k
 
     Raises InputError naming the option, or file, line and field.
     """
-    trace = Trace(path, Limit.parse(law), sort)
+    try:
+        limit = Limit.parse(law)
+    except InputError as error:
+        raise error.called({"max_tokens": "--max-tokens"}) from None
+    trace = Trace(path, limit, sort)
     if (trace.unit == "ns") != (profile is not None):
         found = f"a trace in {trace.unit}" + (", and no profile" if profile is None else "")
         known = ", ".join(profiles.names())
@@ -41,7 +45,10 @@ def read(path: Path, policy: str, law: str, profile: str | None, sort: bool, **k
     budget = knobs.pop("token_budget")
     chunk = knobs.pop("chunk") or budget
     served = policy if policy in reserve.POLICIES else "continuous"
-    config = reserve.Config(served, max_tokens=budget, chunk=chunk, **knobs)
+    try:
+        config = reserve.Config(served, max_tokens=budget, chunk=chunk, **knobs)
+    except InputError as error:
+        raise error.called(OPTIONS) from None
     events = sum(1 for _ in progress(iter(trace), "reading", trace.events))
     return Job(trace, events, policy, config, clock)
 

@@ -117,14 +117,32 @@ def test_explain_tells_a_worked_trace_tick_by_tick(capsys: Any) -> None:
 def test_compare_puts_reservation_beside_preemption(
     write: Any, capsys: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "40")
     assert main(["replay", write(EVENTS), *SMALL, "--compare"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     table = {row[0]: row for row in rows}
     assert set(POLICIES) < set(table)
+    assert all(table[policy][1] == "all_done" for policy in POLICIES), "a column was cut off"
     preempted = {policy: table[policy][4] for policy in POLICIES}
     assert preempted["continuous"] == "0"
     assert int(preempted["vllm"]) > 0
+
+
+def test_a_run_that_gets_stuck_is_seen_in_the_table_and_in_the_exit_status(
+    write: Any, capsys: Any
+) -> None:
+    """SGLang needs a page and a token to spare, and waits for ever for them."""
+    path = write([arrive(0, "a", 8, 1)])
+    assert main(["replay", path, *SMALL, "--compare"]) == 1
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert {row[0]: row[1] for row in rows[1:]} == {
+        "serial": "all_done",
+        "continuous": "all_done",
+        "vllm": "all_done",
+        "sglang": "deadlock",
+    }
+    assert main(["replay", path, *SMALL, "--policy", "sglang"]) == 1
+    assert "deadlock at t=1000: 1 requests wait for ever" in capsys.readouterr().err
 
 
 def test_pandas_reads_the_records(write: Any, capsys: Any) -> None:

@@ -198,7 +198,7 @@ def replay(trace: Path, told: bool, compare: bool, output: Path | None, **option
     promises the prompt alone. The engines' twins get the same pool and budgets.
 
     \b
-    Exit status: 0 the run ended, 1 it got stuck, 2 the trace or an option cannot be used.
+    Exit status: 0 every run ended, 1 one got stuck, 2 the trace or an option cannot be used.
     Example:     kvsched replay trace.jsonl --policy serial --blocks 64 --explain
     """
     from kvsched.replaying import read
@@ -209,8 +209,9 @@ def replay(trace: Path, told: bool, compare: bool, output: Path | None, **option
     _keep("--output", output, trace)
     job = read(trace, **options)
     if compare:
-        print_table(job.compare())
-        return 0
+        rows = job.compare()
+        print_table(rows)
+        return 0 if all(row["run"] == "all_done" for row in rows) else MISMATCH
     return 0 if job.write(output, told) else MISMATCH
 
 

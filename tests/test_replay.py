@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -241,3 +244,38 @@ def test_memory_does_not_grow_with_the_records(tmp_path: Path) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] - peaks[0] < 1800 * 400
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_lines_in_bounded_memory(tmp_path: Path) -> None:
+    """Output to a file through the command line; a tenth of the lines is the measure."""
+    peaks, output = [], tmp_path / "records.jsonl"
+    for count in (10_000, 100_000):
+        path = tmp_path / f"{count}.jsonl"
+        with path.open("w") as stream:
+            stream.write(json.dumps({**HEAD, "events": count}) + "\n")
+            stream.writelines(json.dumps(arrive(2 * i, f"r{i}", 4, 3)) + "\n" for i in range(count))
+        tracemalloc.start()
+        assert main(["replay", str(path), "--blocks", "64", "--output", str(output)]) == 0
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        with output.open() as stream:
+            assert sum('"type":"completed"' in line for line in stream) == count
+    assert output.stat().st_size > 50 * 10**6
+    assert peaks[1] - peaks[0] < 90_000 * 400, "more than the ids is kept"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_sees_a_progress_bar_and_the_records_stay_clean(write: Any) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "kvsched.cli", "replay", write(EVENTS), *SMALL]
+    env = {**os.environ, "TERM": "xterm", "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, env=env, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 10**5).decode()
+    os.close(ours)
+    assert "reading" in shown
+    assert "replaying" in shown
+    assert all(json.loads(line)["type"] for line in done.stdout.splitlines())

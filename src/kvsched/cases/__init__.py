@@ -3,6 +3,7 @@
 Chapters and tests run the same ones. No two requests of a case share a token, unless it says so.
 """
 
+from kvsched.cases.context import CONTEXT, end_of_context
 from kvsched.cases.promises import EVICT_BLOCKS, Promised, capped_at_1024, evict_or_not
 from kvsched.cases.vllm import (
     Case,
@@ -15,10 +16,12 @@ from kvsched.cases.vllm import (
 )
 
 __all__ = [
+    "CONTEXT",
     "EVICT_BLOCKS",
     "Case",
     "Promised",
     "capped_at_1024",
+    "end_of_context",
     "evict_or_not",
     "fifth_prompt",
     "free_slots",

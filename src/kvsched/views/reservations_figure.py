@@ -103,7 +103,7 @@ def _layer(data: Data, row: int, current: bool) -> str:
     return element(
         "g",
         *areas,
-        *(_wait(*wait, until) for wait in point["waits"]),
+        *(_wait(start, end, why, until) for start, end, why in point["waits"]),
         _work(point["work"], data["budget"], until, (1, 2), "prefill"),
         _work(point["work"], data["budget"], until, (2,), "decode"),
         class_=f"kv-layer{' is-current' if current else ''}",

@@ -88,7 +88,7 @@ def draw_rates(rows: list[Data]) -> Figure:
         Line2D([], [], marker=mark, color=colour, linestyle="none", markersize=5, label=words)
         for mark, colour, words in _MARKS.values()
     ]
-    key.append(
+    entries.append(
         Patch(color=DECODE.ink.light, alpha=_BAND, linewidth=0, label="all four as reported")
     )
     figure.legend(handles=entries, loc="outside upper left", ncols=4, columnspacing=1.4)

@@ -22,6 +22,7 @@ VIEWS: Mapping[str, str] = {
     "ordering": "kvsched.views.ordering",
     "pair": "kvsched.views.pair",
     "preemption": "kvsched.views.preemption",
+    "replayed": "kvsched.views.replayed",
     "reservations": "kvsched.views.reservations",
     "states": "kvsched.views.states",
     "storm": "kvsched.views.storm",

@@ -8,7 +8,7 @@ import { drawLanes, laneLayout } from "./lanes.mjs";
 import { legend } from "./legend.mjs";
 import { drawMap, mapLayout } from "./map.mjs";
 import { lookOf } from "./pen.mjs";
-import { countsOf, takenWords } from "./poolwords.mjs";
+import { countsOf, promisesOf, takenWords } from "./poolwords.mjs";
 import { counted, num, Run } from "./run.mjs";
 import { scrubber } from "./scrub.mjs";
 import { longestOf, sentence } from "./sentence.mjs";
@@ -90,7 +90,7 @@ export function player(host) {
       event.kind === "free" ? sum + event.front.length + event.back.length : sum), 0);
     chips.draw(run, step, { number, selected, panel });
     tests.draw(panel, step.board.queues.waiting.items.length);
-    parts.counts.replaceChildren(...countsOf(blocks));
+    parts.counts.replaceChildren(...(panel.pool ? promisesOf(panel.pool) : countsOf(blocks)));
     parts.size.textContent = `${counted(blocks.count, run.unit)} of ${counted(run.config.size, "token")}`;
     parts.out.textContent = queueNote(blocks, given);
     const { map } = parts, cursor = host.selection.block || 1;

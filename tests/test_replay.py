@@ -99,6 +99,12 @@ def test_explain_reads_the_failures(write: Any, capsys: Any) -> None:
     assert "t=0: b must wait, and all behind it: 2 + 2 promised > 3" in told
     assert "3 blocks are free: they are promised. This points to credits." in told
     assert "This points to cleanup" in told
+    main(["replay", write([arrive(0, "a", 1, 5), arrive(1, "b", 9, 1)]), *SMALL, "--explain"])
+    assert "though 2 blocks are free: they are promised" in capsys.readouterr().out
+    main(["replay", write([arrive(0, "a", 9, 1), arrive(0, "b", 1, 1)]), *SMALL, "--explain"])
+    assert "though 3 blocks are free" in capsys.readouterr().out
+    main(["replay", write([arrive(0, "a", 8, 4), arrive(1, "b", 1, 1)]), *SMALL, "--explain"])
+    assert "1 + 3 promised > 3, though 1 block is free: it is promised." in capsys.readouterr().out
     events = [arrive(0, name, 1, 3) for name in "ab"]
     main(["replay", write(events), *SMALL, "--token-budget", "1", "--explain"])
     told = capsys.readouterr().out

@@ -59,6 +59,7 @@ def engine(config: Config, moments: Sequence[Moment]) -> Engine:
             "budget": config.max_tokens,
             "slots": config.max_rows,
             "policy": "fifo",
+            "counted": True,
         },
     )
 

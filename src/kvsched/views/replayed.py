@@ -58,8 +58,8 @@ def compute(policy: str, blocks: int, release_delay: int) -> Data:
         "caption": (
             f"Five requests in {blocks} blocks of {BLOCK_SIZE} tokens. A step is a boundary and "
             "the dispatch that begins there; a lane’s height is the KV it holds, gold when it has "
-            "ended and its pages drain. The simulator counts pages; their numbers are of the picture. "
-            "A tick is synthetic: it estimates no time of any device."
+            "ended and its pages drain. The simulator counts pages; their numbers are of the "
+            "picture. A tick is synthetic: it estimates no time of any device."
         ),
         "alt": f"A lane for each request over {len(trace['says'])} steps. Completed: {ends}.",
     }

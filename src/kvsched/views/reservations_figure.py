@@ -9,12 +9,12 @@ from typing import Any
 from kvsched.views.svg import element, ink, num, picture, text
 from kvsched.views.view import Data, Selection, Table
 
-WIDTH, HEIGHT = 460, 424
+WIDTH, HEIGHT = 460, 432
 LEFT, RIGHT = 38, 452
 TOP, BOTTOM = 44, 196
-WAIT, HIGH = 234, 14
-WORK_TOP, WORK = 282, 326
-RUNS, ROW = 370, 19
+WAIT, HIGH = 242, 14
+WORK_TOP, WORK = 290, 334
+RUNS, ROW = 378, 19
 _BOLD: dict[str, str | float] = {"font_weight": "600"}
 _SOFT: dict[str, str | float] = {"fill": ink("soft")}
 STACK = (

@@ -131,6 +131,7 @@ export function player(host) {
         parts.now.append(host.said);
         parts.title.textContent = `KV ${run.unit}s`;
         parts.map.setAttribute("aria-label", run.unit);
+        parts.waiting.hidden = Boolean(run.config.counted);
         host.body.replaceChildren(parts.page);
         reserve();
       }
@@ -173,11 +174,12 @@ function pageOf({ scrub, chips, tests, alone, key }) {
     el("p", { class: "kv-number" }, el("small", {}, "step "), parts.number, " ", parts.of));
   const head = (words, beside) => el("p", { class: "kv-head" }, words, " ", beside);
   const bold = (words) => el("b", {}, words);
+  parts.waiting = el("div", {}, head(bold("Free queue"), parts.out), parts.queue);
   parts.page = el("div", { class: "kv-player" },
     parts.now, parts.lanes, scrub.box, ...alone,
     el("div", { class: "kv-below" },
       el("div", { class: "kv-pool", role: "group", "aria-label": "KV blocks" },
-        head(parts.title, parts.size), parts.counts, parts.map, parts.note, head(bold("Free queue"), parts.out), parts.queue),
+        head(parts.title, parts.size), parts.counts, parts.map, parts.note, parts.waiting),
       el("div", { class: "kv-side" },
         el("div", { role: "group", "aria-label": "Queues" }, head(bold("Queues"), el("span", {}, "head first")), chips.box), tests.box)),
     ...key);

@@ -151,7 +151,7 @@ def test_a_run_that_gets_stuck_is_seen_in_the_table_and_in_the_exit_status(
         "sglang": "deadlock",
     }
     assert main(["replay", path, *SMALL, "--policy", "sglang"]) == 1
-    assert "deadlock at t=1000: 1 requests wait for ever" in capsys.readouterr().err
+    assert "deadlock at t=1000: 1 request waits for ever" in capsys.readouterr().err
 
 
 def test_pandas_reads_the_records(write: Any, capsys: Any) -> None:

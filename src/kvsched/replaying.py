@@ -62,7 +62,8 @@ class Job:
             outcome = self._tell(stream) if told else self._record(stream)
         if outcome.verdict == "all_done":
             return True
-        waiting = f"{len(outcome.cycle)} requests wait for ever"
+        count = len(outcome.cycle)
+        waiting = "1 request waits for ever" if count == 1 else f"{count} requests wait for ever"
         sys.stderr.write(f"kvsched: {outcome.verdict} at t={outcome.now}: {waiting}\n")
         return False
 

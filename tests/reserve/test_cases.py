@@ -12,7 +12,7 @@ from kvsched import cases
 from kvsched.contract import Denial
 from kvsched.request import Request
 from kvsched.reserve import Config
-from kvsched.views import promised
+from kvsched.views import reservations_cases as promised
 from kvsched.views.view import Data
 from kvsched.workload import Door
 

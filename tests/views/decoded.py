@@ -22,7 +22,7 @@ from kvsched.steps import StepRecord, rebuild
 from kvsched.views import find as find_view
 from kvsched.views import replayed
 from kvsched.views.engines import Engine
-from kvsched.views.promises import engine
+from kvsched.views.replayed_steps import engine
 from kvsched.views.trace import encode
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -11,7 +11,7 @@ from kvsched.reserve.as_pages import as_pages
 from kvsched.reserve.records import Completed
 from kvsched.views.lanes import draw, table
 from kvsched.views.params import Choice, Number
-from kvsched.views.promises import engine
+from kvsched.views.replayed_steps import engine
 from kvsched.views.trace import encode
 from kvsched.views.view import Data, View
 from kvsched.workload import Arrival, Cancel

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from kvsched.palette import DECODE, PAPER, PREEMPTED, PREFILL, SOFT, WAITING
 from kvsched.plots import WIDTH
-from kvsched.views.promised import POOLS, PROMISES, signs_of_report
+from kvsched.views.reservations_cases import POOLS, PROMISES, signs_of_report
 from kvsched.views.view import Data
 
 _BARS = {
@@ -36,7 +36,7 @@ _BAND = 0.2
 
 
 def draw_pools(ours: Data, report: Data) -> Figure:
-    """Case 34: ``views.promised.pools``, beside the report's table."""
+    """Case 34: ``views.reservations_cases.pools``, beside the report's table."""
     figure, axes = plt.subplots(
         1, 2, figsize=(WIDTH, 3.3), sharey=True, width_ratios=(1.35, 1)
     )  # fmt: skip
@@ -78,7 +78,7 @@ def _note(data: Data, promise: str, group: int, rate: float) -> str:
 
 
 def draw_rates(rows: list[Data]) -> Figure:
-    """Case 35: ``views.promised.rates``, preemption measured against promising all."""
+    """Case 35: ``views.reservations_cases.rates``, preemption measured against promising all."""
     figure, axes = plt.subplots(1, 4, figsize=(WIDTH, 3.2), sharex=True)
     for ax, (key, title) in zip(axes, _PANELS, strict=True):
         _panel(ax, rows, key, title)

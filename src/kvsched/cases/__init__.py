@@ -4,6 +4,12 @@ Chapters and tests run the same ones. No two requests of a case share a token, u
 """
 
 from kvsched.cases.promises import EVICT_BLOCKS, Promised, capped_at_1024, evict_or_not
+from kvsched.cases.starving import (
+    cold_request,
+    cold_wait,
+    sizes_at_saturation,
+    thrown_out_again,
+)
 from kvsched.cases.vllm import (
     Case,
     fifth_prompt,
@@ -19,11 +25,15 @@ __all__ = [
     "Case",
     "Promised",
     "capped_at_1024",
+    "cold_request",
+    "cold_wait",
     "evict_or_not",
     "fifth_prompt",
     "free_slots",
     "growing_into_the_watermark",
+    "sizes_at_saturation",
     "small_pool",
     "stream_behind_a_large_one",
+    "thrown_out_again",
     "under_pressure",
 ]

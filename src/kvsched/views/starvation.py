@@ -57,9 +57,9 @@ def compute(stream: int, credit: int, shared: int) -> Data:
 def _run(rule: Rule, stream: int, shared: int) -> dict[str, Any]:
     """One rule's run.
 
-    ``held``: tokens after each step. ``stays``: when V held memory. ``passing``: the steps in which requests that came after V
-    were admitted before it. ``behind``: how many passes after V the last of them was first tried,
-    in SGLang.
+    ``held``: tokens after each step. ``stays``: when V held memory. ``passing``: the steps in
+    which requests that came after V were admitted before it. ``behind``: how many passes after V
+    the last of them was first sorted, in SGLang.
     """
     log = simulate(rule, stream, shared)
     wait = waited(log)
@@ -85,8 +85,8 @@ def _says(run: dict[str, Any], bound: int) -> str:
     proved = ""
     if run["passing"] and run["name"] == "aged lpm":
         proved = (
-            f" The last of them was first sorted {run['behind']} passes after V; from {bound} on no "
-            "newcomer could."
+            f" The last of them was first sorted {run['behind']} passes after V; from {bound} on "
+            "no newcomer could."
         )
     return (
         f"{run['name']} ({run['rule']}): V waits {run['wait']} steps and {first}.{proved} The "

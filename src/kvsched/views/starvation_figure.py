@@ -127,7 +127,7 @@ def _legend(y: float) -> list[str]:
 def _strip(run: dict[str, Any], data: Data, y: float, steps: int, row: int, current: bool) -> str:
     """One rule's run: V's wait with everybody that passes it, and below it the memory held."""
     wide = (RIGHT - LEFT) / steps
-    start = LEFT + wide * data["arrival"]
+    start, wait = LEFT + wide * data["arrival"], max(1.5, wide * run["wait"])
     others = [
         held - PROMPT * any(first <= step < end for first, end in run["stays"])
         for step, held in enumerate(run["held"])
@@ -140,7 +140,7 @@ def _strip(run: dict[str, Any], data: Data, y: float, steps: int, row: int, curr
         "g",
         text(run["name"], LEFT, y - 8, font_weight="600"),
         text(told, RIGHT, y - 8, text_anchor="end", **_SOFT),
-        element("rect", x=start, y=y, width=max(1.5, wide * run["wait"]), height=3, fill=ink("waiting")),
+        element("rect", x=start, y=y, width=wait, height=3, fill=ink("waiting")),
         element("path", d=ticks or "M0 0", stroke=ink("text"), stroke_width=0.9),
         element("path", d=_area(run["held"], base, wide), fill=ink("prefill")),
         element("path", d=_area(others, base, wide), fill=ink("decode")),

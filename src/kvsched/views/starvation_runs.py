@@ -100,7 +100,8 @@ def stays(log: Log) -> list[tuple[int, int]]:
     """The steps from and before which V held memory; more than once if it was thrown out."""
     course = next(course for course in courses.read(log) if course.id == LARGE)
     assert course.ended is not None
-    out = [entry.step for entry in log.of(Preempt) if entry.event.id == LARGE]
+    thrown_out = (e for e in log.entries if isinstance(e.event, Preempt) and e.event.id == LARGE)
+    out = [entry.step for entry in thrown_out]
     return list(zip(course.admitted, [*out, course.ended], strict=True))
 
 

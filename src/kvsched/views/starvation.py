@@ -88,9 +88,10 @@ def _says(run: dict[str, Any], bound: int) -> str:
             f" The last of them was first sorted {run['behind']} passes after V; from {bound} on "
             "no newcomer could."
         )
+    others = f"{run['mean']} steps on average and {run['worst']} at most"
     return (
         f"{run['name']} ({run['rule']}): V waits {run['wait']} steps and {first}.{proved} The "
-        f"small ones wait {run['mean']} on average and {run['worst']} at most."
+        f"small ones wait {others if run['worst'] else 'not at all'}."
     )
 
 

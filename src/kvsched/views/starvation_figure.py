@@ -133,7 +133,7 @@ def _strip(run: dict[str, Any], data: Data, y: float, steps: int, row: int, curr
         for step, held in enumerate(run["held"])
     ]
     base = y + 12 + STRIP
-    room = base - STRIP * (1 - PROMPT / POOL)
+    line = f"M{LEFT} {num(base - STRIP * (1 - PROMPT / POOL))}H{RIGHT}"
     ticks = "".join(f"M{num(LEFT + wide * step)} {num(y - 2)}v7" for step in run["passing"])
     told = f"V waits {run['wait']} steps, {len(run['passing'])} go first"
     return element(
@@ -144,8 +144,8 @@ def _strip(run: dict[str, Any], data: Data, y: float, steps: int, row: int, curr
         element("path", d=ticks or "M0 0", stroke=ink("text"), stroke_width=0.9),
         element("path", d=_area(run["held"], base, wide), fill=ink("prefill")),
         element("path", d=_area(others, base, wide), fill=ink("decode")),
-        element("path", d=f"M{LEFT} {num(room)}H{RIGHT}", stroke=ink("text"), stroke_width=1,
-                stroke_dasharray="4 3"),
+        element("path", d=line, stroke=ink("paper"), stroke_width=3),
+        element("path", d=line, stroke=ink("text"), stroke_width=1, stroke_dasharray="4 3"),
         element("path", d=f"M{LEFT} {num(base)}H{RIGHT}", stroke=ink("hairline-strong")),
         element(
             "rect", x=LEFT - 6, y=y - 23, width=RIGHT - LEFT + 12, height=STRIP + 41, rx=2,

@@ -4,6 +4,7 @@ Chapters and tests run the same ones. No two requests of a case share a token, u
 """
 
 from kvsched.cases.promises import EVICT_BLOCKS, Promised, capped_at_1024, evict_or_not
+from kvsched.cases.sglang import clip_of_outputs, ignoring_eos, plateau, three_of_four
 from kvsched.cases.starving import (
     cold_request,
     cold_wait,
@@ -25,15 +26,19 @@ __all__ = [
     "Case",
     "Promised",
     "capped_at_1024",
+    "clip_of_outputs",
     "cold_request",
     "cold_wait",
     "evict_or_not",
     "fifth_prompt",
     "free_slots",
     "growing_into_the_watermark",
+    "ignoring_eos",
+    "plateau",
     "sizes_at_saturation",
     "small_pool",
     "stream_behind_a_large_one",
+    "three_of_four",
     "thrown_out_again",
     "under_pressure",
 ]

@@ -17,7 +17,7 @@ from kvsched.whatif import TaxRunning
 
 SVG = "{http://www.w3.org/2000/svg}"
 EACH = pytest.mark.parametrize(
-    "name", ["crossover", "ordering", "reservations", "storm", "watermark"]
+    "name", ["adder", "crossover", "ordering", "reservations", "starvation", "storm", "watermark"]
 )
 
 

@@ -48,7 +48,8 @@ def assemble(
     """The file's content. InputError: no prompt or no copy was measured."""
     for group in ("prefill", "copies"):
         if not any(key.startswith(f"{group} ") for key in samples):
-            found = "; ".join(notes.values()) or f"nothing measured of {group}"
+            why = "; ".join(note for key, note in notes.items() if _is(key, group))
+            found = f"nothing measured of {group} ({why})"
             raise InputError("kvsched calibrate", found, "raise --time or --memory")
     own = list(notes.values())
     if not backend.streams:

@@ -101,10 +101,10 @@ class Session:
     def _measure(self, job: Job, deadline: float) -> None:
         """Time one job, smaller if memory asks for it, or note why it was left out."""
         self.notes.pop(job.key, None)
-        foretold = (WARM_UP + REPEATS) * job.effort / self.rates.get(job.family, float("inf"))
-        left = deadline - time.monotonic()
-        if foretold > left:
-            self._leave_out(job, f"about {foretold:.0f} s, more than the time left for it")
+        rate = self.rates.get(job.family)  # the first of a family runs in any case
+        foretold = 0.0 if rate is None else (WARM_UP + REPEATS) * job.effort / rate
+        if rate is not None and foretold > deadline - time.monotonic():
+            self._leave_out(job, f"about {foretold:.2g} s, more than the time left for it")
             return
         now = job
         while True:

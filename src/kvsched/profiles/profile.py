@@ -204,13 +204,18 @@ class Profile:
         return f"{self.name} ({self.device}, {self.kind})"
 
     @property
-    def origin(self) -> str:
-        """What every figure's title says of the numbers: their kind, and a CPU's as such."""
+    def how(self) -> str:
+        """Where the numbers come from, in words; a CPU's are called so."""
         if self.provenance is None:
-            return f"{self.device}: {self.kind}, not measured here"
+            return f"{self.kind}, not measured here"
         if self.provenance.backend == "cpu":
-            return f"{self.device}: measured on a CPU, no GPU"
-        return f"{self.device}: measured {self.provenance.date}"
+            return f"measured on a CPU, no GPU, {self.provenance.date}"
+        return f"measured {self.provenance.date}"
+
+    @property
+    def origin(self) -> str:
+        """What every figure's title says: the device, and where its numbers come from."""
+        return f"{self.device}: {self.how}"
 
     def cold(self, tokens: int) -> Cold:
         """A prefill of this many tokens of Llama-3-8B, by the first table of that model.
@@ -240,14 +245,18 @@ class Profile:
 
         ``smooth``: their smooth laws, where they have some. InputError: no route has both ways.
         """
+        out, back = (
+            table.smooth if smooth and table.latency_us is not None else table.link
+            for table in self.way_tables()
+        )
+        return out, back
+
+    def way_tables(self) -> tuple[CopyTable, CopyTable]:
+        """The tables behind ``ways``."""
         for route in ("dma", "graph", "loop"):
             tables = {each.direction: each for each in self.copies if each.route == route}
             if {"d2h", "h2d"} <= tables.keys():
-                out, back = (
-                    table.smooth if smooth and table.latency_us is not None else table.link
-                    for table in (tables["d2h"], tables["h2d"])
-                )
-                return out, back
+                return tables["d2h"], tables["h2d"]
         fix = "use a profile that has some"
         raise InputError(f"profile {self.name}", "no copies both ways", fix)
 

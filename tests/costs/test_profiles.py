@@ -107,7 +107,7 @@ def refusal(folder: Path, profile: object) -> str:
 
 
 def test_names() -> None:
-    assert profiles.names() == ["a100-80g", "h100-sxm", "h200"]
+    assert profiles.names() == ["a100-80g", "example-cpu", "h100-sxm", "h200"]
 
 
 def test_a_measured_profile(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_by_path_given_as_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["b200", "", "../h200", "a\nb"])
 def test_an_unknown_name_lists_the_known(name: str) -> None:
-    with pytest.raises(InputError, match=r"a100-80g, h100-sxm, h200, or a \.json file") as caught:
+    with pytest.raises(InputError, match=r"a100-80g, example-cpu, h100-sxm, h200, or a \.json file") as caught:
         profiles.load(name)
     assert str(caught.value).isprintable()
 

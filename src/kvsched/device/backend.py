@@ -6,9 +6,9 @@ between devices is below it, a few lines each.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
 from collections.abc import Callable, Sequence
-from ctypes import CDLL
 from typing import Any, NamedTuple, Protocol
 
 from kvsched.costs.model import Model
@@ -149,7 +149,7 @@ def has_cuda() -> bool:
     The driver's library is there, and a torch that is not the CPU build.
     """
     try:
-        CDLL("libcuda.so.1")
+        ctypes.CDLL("libcuda.so.1")
         return "+cpu" not in importlib.metadata.version("torch")
     except (OSError, importlib.metadata.PackageNotFoundError):
         return False

@@ -27,7 +27,8 @@ class Cpu(Kernels):
 
     def __init__(self) -> None:
         self.torch = str(torch.__version__)
-        self.device = f"{cpu_name()}, {torch.get_num_threads()} threads"
+        threads = torch.get_num_threads()
+        self.device = f"{cpu_name()}, {threads} thread{'' if threads == 1 else 's'}"
 
     def synchronize(self) -> None:
         """Nothing is under way."""

@@ -46,8 +46,10 @@ class Job:
 
     @property
     def family(self) -> str:
-        """Jobs whose time is foretold from one another's: a group's, or a route's."""
-        return " ".join(self.key.split()[:2]) if self.group == "copies" else self.group
+        """Jobs whose time is foretold from one another's: all passes, or a route's one way."""
+        if self.group == "copies":
+            return " ".join(self.key.split()[:3])
+        return self.key if self.group == "ceilings" else "passes"
 
 
 class Jobs:

@@ -86,11 +86,7 @@ class Session:
 
         Raises InputError: too little was measured to make a profile, or it cannot be written.
         """
-        text = json.dumps(
-            assemble(self.name, self.backend, self.scale, date, self.samples, self.notes),
-            ensure_ascii=False,
-            indent=1,
-        )
+        text = _text(assemble(self.name, self.backend, self.scale, date, self.samples, self.notes))
         profile = build(fields.parse(text.encode(), str(self.out)))
         write(self.out, f"{text}\n")
         self.partial.unlink(missing_ok=True)
@@ -220,6 +216,14 @@ def _name(out: Path) -> str:
     if out.stem in packaged():
         raise InputError(place, "a packaged profile has this name", "choose another")
     return out.stem
+
+
+def _text(file: dict[str, Any]) -> str:
+    """The file as a person reads it: a line a field, a list of numbers on one line."""
+    lines = json.dumps(file, ensure_ascii=False, indent=1)
+    return re.sub(
+        r"\[[\s\d.,e+-]+\]", lambda found: "[" + " ".join(found[0][1:-1].split()) + "]", lines
+    )
 
 
 def _digits(value: float) -> float:

@@ -122,7 +122,7 @@ def wins_if(threshold: float) -> str:
     if threshold == 0:
         return "even if nothing survives"
     if threshold > 0.994:
-        return "only if all but nothing is lost"
+        return "only if next to nothing is lost"
     return f"if more than {100 * threshold:.0f}\N{NO-BREAK SPACE}% survives"
 
 

@@ -43,8 +43,7 @@ def of(profile: Profile, tokens: int = carried.TOKENS, copies: str = ROUND_TRIP)
     has no prefill times of Llama-3-8B.
     """
     cold = profile.cold(tokens)
-    ways = _ways(profile)
-    sizes = _sizes(profile) if ways else FRAGMENTS
+    ways, sizes = _ways(profile)
     points = [_point(size, ways, tokens, cold.seconds, copies) for size in sizes]
     peaks = {name: quantity.value for name, quantity in profile.peaks.items()}
     ceilings = {name: quantity.value for name, quantity in profile.ceilings.items()}
@@ -89,18 +88,14 @@ def of(profile: Profile, tokens: int = carried.TOKENS, copies: str = ROUND_TRIP)
     }
 
 
-def _ways(profile: Profile) -> tuple[Link, Link] | None:
+def _ways(profile: Profile) -> tuple[tuple[Link, Link] | None, tuple[int, ...]]:
+    """Both links, and the pieces that both were measured with and that a copy can be cut into."""
     try:
-        return profile.ways()
+        out, back = ({size for size, _ in table.points} for table in profile.way_tables())
     except InputError:
-        return None
-
-
-def _sizes(profile: Profile) -> tuple[int, ...]:
-    """The pieces measured in both directions, but those larger than what is to be copied."""
-    tables = profile.way_tables()
-    out, back = ({size for size, _ in table.points} for table in tables)
-    return tuple(size for size in sorted(out & back) if size <= carried.SWAP_BYTES)
+        return None, FRAGMENTS
+    sizes = tuple(size for size in sorted(out & back) if size <= carried.SWAP_BYTES)
+    return (profile.ways(), sizes) if sizes else (None, FRAGMENTS)
 
 
 def _sixteen_bit(profile: Profile) -> bool:

@@ -192,7 +192,8 @@ def test_by_path_given_as_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["b200", "", "../h200", "a\nb"])
 def test_an_unknown_name_lists_the_known(name: str) -> None:
-    with pytest.raises(InputError, match=r"a100-80g, example-cpu, h100-sxm, h200, or a \.json file") as caught:
+    known = r"a100-80g, example-cpu, h100-sxm, h200, or a \.json file"
+    with pytest.raises(InputError, match=known) as caught:
         profiles.load(name)
     assert str(caught.value).isprintable()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -103,4 +105,31 @@ def test_help_and_profiles_need_no_torch(monkeypatch: pytest.MonkeyPatch) -> Non
     error = io.StringIO()
     monkeypatch.setattr(sys, "stderr", error)
     assert cli.main(["calibrate", "--device", "cpu"]) == 2
-    assert "torch is not installed; pip install 'kvsched[device]'" in error.getvalue()
+    assert "torch is not installed; pip install torch" in error.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("library", "version", "there"),
+    [
+        (True, "2.13.0", True),
+        (True, "2.13.0+cu130", True),
+        (True, "2.13.0+cpu", False),
+        (True, None, False),
+        (False, "2.13.0", False),
+    ],
+)
+def test_a_device_is_looked_for_without_importing_torch(
+    library: bool, version: str | None, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(name: str) -> None:
+        if not library:
+            raise OSError(name)
+
+    def told(name: str) -> str:
+        if version is None:
+            raise PackageNotFoundError(name)
+        return version
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    monkeypatch.setattr("importlib.metadata.version", told)
+    assert backend.has_cuda() is there

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from kvsched import profiles
 from kvsched.clock import CostClock
 from kvsched.costs import carried
-from kvsched.costs.units import GB, MiB
+from kvsched.costs.units import GB, GiB, KiB, MiB
 from kvsched.device import Session, place_of
 from kvsched.device.fake import Fake
+from kvsched.device.jobs import WAYS, Jobs
+from kvsched.device.scale import SCALES
 from kvsched.device.timing import REPEATS
 from kvsched.errors import InputError
 
@@ -82,6 +84,20 @@ def test_a_device_whose_maker_is_known_brings_the_makers_peaks(fake: Fake, tmp_p
     peak = calibrate(fake, tmp_path / "mine.json").peaks["bf16_tflop_s"]
     assert peak.value == 989
     assert peak.source is not None
+
+
+@pytest.mark.parametrize("scale", ["quick", "full"])
+def test_case_39_one_gibibyte_is_copied_whole_and_in_pieces(scale: str) -> None:
+    """Whole, as 512 x 2 MiB, 16,384 x 64 KiB and 32,768 x 32 KiB, both ways, as loop and graph."""
+    for job in Jobs(Fake(), SCALES["cuda", scale]).all():
+        group, *rest = job.key.split()
+        if group == "copies" and rest[0] in ("loop", "graph") and rest[1] != "both":
+            piece = int(rest[2])
+            assert job.memory == min(GiB, 32_768 * piece)
+    keys = {job.key for job in Jobs(Fake(), SCALES["cuda", scale]).all()}
+    for piece in (GiB, 2 * MiB, 64 * KiB, 32 * KiB):
+        for route in ("loop", "graph"):
+            assert {f"copies {route} {way} {piece}" for way in WAYS} <= keys
 
 
 # -- budgets ------------------------------------------------------------------------------------

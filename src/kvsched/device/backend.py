@@ -139,7 +139,7 @@ def find(kind: str) -> Backend:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        fix = "pip install 'kvsched[device]'"
+        fix = "pip install torch, in the build for your device"
         raise InputError("kvsched calibrate", "torch is not installed", fix) from None
 
 

@@ -11,8 +11,8 @@ WARM_UP, REPEATS = 3, 10
 def sample(backend: Backend, work: Work, warm_up: int, repeats: int) -> list[float]:
     """Seconds of each of ``repeats`` runs, after ``warm_up`` runs that are not timed.
 
-    The device is empty when the first timed run is put on it. Nothing waits between timed runs,
-    so the device is never idle for want of a launch; all is read after one last wait.
+    The device is empty when the first timed run is put on it. Nothing waits between timed
+    runs, so it is never idle for want of a launch. All is read after one last wait.
     """
     for _ in range(warm_up):
         work()

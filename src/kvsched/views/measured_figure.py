@@ -30,9 +30,7 @@ def draw(data: Data, selection: Selection) -> str:
         text(data["how"], 4, 31, **_SOFT),
         *_prefill(data),
         text("Copies, GB/s, by size of the pieces", 4, COPIES[0] - 14, font_weight="600"),
-        text(
-            "Share of the prompt that survives, by the same", 4, BORDER[0] - 12, font_weight="600"
-        ),
+        text("Share that survives, by size of the pieces", 4, BORDER[0] - 12, font_weight="600"),
         *(_copies(data, pick) if there else _absent(COPIES)),
         *(_border(data, pick) if there else _absent(BORDER)),
         *_sizes(data),

@@ -246,7 +246,12 @@ def bench(as_json: bool, quick: bool) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The profile to write.  [default: profiles/NAME-OF-DEVICE.json]",
 )
-@click.option("--time", "seconds", type=click.FloatRange(min=0.1), help="Seconds it may take.")
+@click.option(
+    "--time",
+    "seconds",
+    type=click.FloatRange(min=0.1),
+    help="Seconds it may take.  [default: cuda 1800, quick 300; cpu 600, quick 30]",
+)
 @click.option("--memory", type=click.FloatRange(min=0.01), help="GiB of the device it may use.")
 def calibrate(
     device: str | None,

@@ -102,32 +102,33 @@ class Session:
         if rate is not None and foretold > deadline - time.monotonic():
             self._leave_out(job, f"about {foretold:.2g} s, more than the time left for it")
             return
-        now = job
-        while True:
-            room = self._room()
-            problem = f"{binary(now.memory)} of memory, {binary(room)} may be used"
-            if now.memory <= room:
-                try:
-                    self._take(job, now)
-                except Exception as error:
-                    if self.backend.is_full(error):
-                        problem = f"{binary(now.memory)} of memory, which ran out"
-                    elif job.optional and isinstance(error, RuntimeError):
-                        self._leave_out(job, f"what this device refused ({_line(error)})")
-                        return
-                    else:
-                        raise
-                else:
-                    return
-            self.backend.release()
-            if now.half is None:
-                self._leave_out(job, problem)
-                return
-            now = now.half()
-            self.notes[job.key] = f"{told(job)}: made smaller, it needs {problem}"
+        now: Job | None = job
+        try:
+            while now is not None and (short := self._try(job, now)):
+                self.backend.release()
+                now = now.half() if now.half is not None else None
+                done = "left out" if now is None else "made smaller"
+                self.notes[job.key] = f"{told(job)}: {done}, it needs {short}"
+        except RuntimeError as error:
+            if not job.optional:
+                raise
+            self._leave_out(job, f"what this device refuses ({_line(error)})")
+
+    def _try(self, job: Job, now: Job) -> str:
+        """Sample ``now``, which is the job or a smaller one in its place; what it lacked, if so."""
+        room = self._room()
+        if now.memory > room:
+            return f"{binary(now.memory)} of memory, {binary(room)} may be used"
+        try:
+            self._take(job, now)
+        except Exception as error:
+            if not self.backend.is_full(error):
+                raise
+            return f"{binary(now.memory)} of memory, which ran out"
+        return ""
 
     def _take(self, job: Job, now: Job) -> None:
-        """Sample ``now``, which is the job or a smaller one in its place."""
+        """Sample, and learn how fast such jobs go."""
         began = time.monotonic()
         seconds = sample(self.backend, now.make(), WARM_UP, REPEATS)
         self.samples[job.key] = [_digits(now.value(each)) for each in seconds]

@@ -12,6 +12,7 @@ const FIGURES = [
   { view: "crossover", path: "book/06_swap_or_recompute.html", first: 9, turn: { input: "rate", key: "ArrowRight", params: { rate: 41000 } } },
   { view: "starvation", path: "book/10_starvation.html", first: 1, turn: { input: "credit", key: "ArrowRight", params: { credit: 150 } } },
   { view: "reservations", path: "book/11_reservations.html", first: 1, turn: { input: "release_delay", key: "ArrowRight", params: { release_delay: 3 } } },
+  { view: "measured", path: "book/07_measure.html", first: 9, turn: { input: "tokens", key: "ArrowLeft", params: { tokens: 7680 } } },
 ];
 const HOMES = [
   ["light", { colorScheme: "light" }], ["dark", { colorScheme: "dark" }],

@@ -20,6 +20,7 @@ VIEWS: Mapping[str, str] = {
     "adder": "kvsched.views.adder",
     "admission": "kvsched.views.admission",
     "crossover": "kvsched.views.crossover",
+    "measured": "kvsched.views.measured",
     "ordering": "kvsched.views.ordering",
     "pair": "kvsched.views.pair",
     "preemption": "kvsched.views.preemption",

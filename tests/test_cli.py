@@ -218,7 +218,7 @@ class TestAround:
         assert result.output == f"kvsched {__version__}, decides as {engines}\n"
         assert result.exit_code == 0
 
-    @pytest.mark.parametrize("command", ["conform", "explain", "replay", "bench"])
+    @pytest.mark.parametrize("command", ["bench", "calibrate", "conform", "explain", "replay"])
     def test_each_command_helps_with_an_example(self, command: str) -> None:
         result = CliRunner().invoke(cli, [command, "--help"])
         assert result.exit_code == 0

@@ -4,6 +4,7 @@ Chapters and tests run the same ones. No two requests of a case share a token, u
 """
 
 from kvsched.cases.promises import EVICT_BLOCKS, Promised, capped_at_1024, evict_or_not
+from kvsched.cases.sglang import clip_of_outputs, ignoring_eos, plateau, three_of_four
 from kvsched.cases.vllm import (
     Case,
     fifth_prompt,
@@ -19,11 +20,15 @@ __all__ = [
     "Case",
     "Promised",
     "capped_at_1024",
+    "clip_of_outputs",
     "evict_or_not",
     "fifth_prompt",
     "free_slots",
     "growing_into_the_watermark",
+    "ignoring_eos",
+    "plateau",
     "small_pool",
     "stream_behind_a_large_one",
+    "three_of_four",
     "under_pressure",
 ]

@@ -3,6 +3,7 @@
 Chapters and tests run the same ones. No two requests of a case share a token, unless it says so.
 """
 
+from kvsched.cases.feedback import retracted_in_flight, steady
 from kvsched.cases.promises import EVICT_BLOCKS, Promised, capped_at_1024, evict_or_not
 from kvsched.cases.sglang import clip_of_outputs, ignoring_eos, plateau, three_of_four
 from kvsched.cases.vllm import (
@@ -27,7 +28,9 @@ __all__ = [
     "growing_into_the_watermark",
     "ignoring_eos",
     "plateau",
+    "retracted_in_flight",
     "small_pool",
+    "steady",
     "stream_behind_a_large_one",
     "three_of_four",
     "under_pressure",

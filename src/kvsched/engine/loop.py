@@ -104,7 +104,7 @@ class Engine:
         return plan
 
     def idle(self) -> bool:
-        """Nobody is here: go to the next event. Did a scheduler that ``idles`` take a step first?"""
+        """Nobody is here: go to the next event. True if a scheduler that ``idles`` had a step."""
         ahead = self.calendar.next_at() or 0
         asked = self.steps > 0 and ahead > self.now and getattr(self.scheduler, "idles", False)
         if asked:

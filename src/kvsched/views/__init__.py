@@ -19,6 +19,7 @@ __all__ = ["VIEWS", "Data", "Selection", "Table", "View", "find", "line", "parit
 VIEWS: Mapping[str, str] = {
     "admission": "kvsched.views.admission",
     "crossover": "kvsched.views.crossover",
+    "feedback": "kvsched.views.feedback",
     "ordering": "kvsched.views.ordering",
     "pair": "kvsched.views.pair",
     "preemption": "kvsched.views.preemption",
@@ -26,6 +27,7 @@ VIEWS: Mapping[str, str] = {
     "states": "kvsched.views.states",
     "storm": "kvsched.views.storm",
     "tour": "kvsched.views.tour",
+    "two_lines": "kvsched.views.two_lines",
     "watermark": "kvsched.views.watermark",
 }
 """The module of each view, which it calls ``VIEW``."""

@@ -19,15 +19,19 @@ from kvsched.cases.feedback import (
     steady,
 )
 from kvsched.metrics import Metrics, measure
+from kvsched.sglang import Scheduler
 from kvsched.sglang.events import Retract
+from kvsched.whatif import KeepRatio
 
 LOWEST = CONSERVATIVENESS[0]
 
 
 @cache
-def served(value: float, share: int, size: Size, seed: int) -> tuple[Metrics, int]:
+def served(
+    value: float, share: int, size: Size, seed: int, make: type[Scheduler] = Scheduler
+) -> tuple[Metrics, int]:
     """A run's metrics and its retractions."""
-    log = steady(value, share, size, seed)
+    log = steady(value, share, size, seed, make)
     return measure(log), len(log.of(Retract))
 
 
@@ -58,6 +62,19 @@ def test_case_24_nobody_who_stops_early_is_thrown_out_and_caution_costs_a_quarte
     assert cautious.time_to_first_token.percentile(50) > bold.time_to_first_token.percentile(50)
 
 
+def check_the_correction_costs(size: Size, seed: int) -> None:
+    """Where the feedback is cut, the boldest server throws out most and gives most tokens."""
+    cut, retractions = served(LOWEST, RUN_TO_MAX, size, seed, KeepRatio)
+    for value in CONSERVATIVENESS:
+        m, fewer = served(value, RUN_TO_MAX, size, seed)
+        assert fewer < retractions
+        assert m.output_throughput < cut.output_throughput
+
+
+def test_case_24_what_costs_is_the_correction_and_not_the_retraction() -> None:
+    check_the_correction_costs(SMALL, 0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_case_24_with_more_seeds(seed: int) -> None:
@@ -68,3 +85,4 @@ def test_case_24_with_more_seeds(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_case_24(seed: int) -> None:
     check(FULL, seed)
+    check_the_correction_costs(FULL, seed)

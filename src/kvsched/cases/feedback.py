@@ -37,6 +37,7 @@ class Size(NamedTuple):
 SMALL = Size(100, 250, 9_000, 50, 150)
 FULL = Size(500, 500, 40_000, 80, 240)
 
+PROFILE = "h100-sxm"
 STOP_EARLY, RUN_TO_MAX = 20, 100
 """Where outputs end, in percent of ``max_new_tokens``."""
 CONSERVATIVENESS = (0.1, 0.3, 0.7, 1.0, 2.0)
@@ -59,7 +60,7 @@ def steady(
         size.pool, schedule_conservativeness=conservativeness, chunked_prefill_size=8192
     )
     source = ClosedLoop(script.requests, size.clients, log)
-    clock = CostClock(profiles.load("h100-sxm"))
+    clock = CostClock(profiles.load(PROFILE))
     run(make(config, log), source, log, clock, ScriptedExecutor(outputs=script.outputs))
     return log
 

@@ -7,13 +7,16 @@ the ratio did, and what it did to the pool, to output and to who waits. Read off
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
-from kvsched.cases.feedback import CONSERVATIVENESS, RUN_TO_MAX, SMALL, steady
-from kvsched.log import Log
+from kvsched import courses, profiles
+from kvsched.cases.feedback import CONSERVATIVENESS, PROFILE, RUN_TO_MAX, SMALL, steady
+from kvsched.clock import CostClock
+from kvsched.enginetime import step_parts
 from kvsched.metrics import measure
 from kvsched.sglang import Config
-from kvsched.sglang.decodes import decode_passes
+from kvsched.sglang.decodes import DecodePass, decode_passes
 from kvsched.sglang.events import Retract
 from kvsched.sglang.ratio import NewTokenRatio
 from kvsched.views.feedback_figure import draw, table
@@ -62,9 +65,14 @@ def compute(share: int, pool: int, clients: int) -> Data:
 
 
 def point(value: float, share: int, pool: int, clients: int, seed: int = 0) -> dict[str, Any]:
-    """One run in numbers, times in seconds, with its timeline."""
+    """One run in numbers, times in seconds, with its timeline.
+
+    ``recompute``: share of the run's time. ``silence``: the longest wait between two tokens.
+    """
     log = steady(value, share, SMALL._replace(pool=pool, clients=clients), seed)
     m, ratio = measure(log), NewTokenRatio(Config(**log.config))
+    passes = list(decode_passes(log))
+    parts = step_parts(courses.read(log), CostClock(profiles.load(PROFILE)))
     return {
         "value": value,
         "init": ratio.init,
@@ -72,19 +80,21 @@ def point(value: float, share: int, pool: int, clients: int, seed: int = 0) -> d
         "tokens_s": round(m.output_throughput),
         "retractions": len(log.of(Retract)),
         "tokens_recomputed": m.tokens_recomputed,
+        "recompute": round(sum(part.recompute for part in parts.values()) / m.duration, 4),
+        "ratio_mean": round(fmean(each.ratio for each in passes), 3),
+        "running_mean": round(fmean(each.running for each in passes), 1),
         "ttft_p50": round(m.time_to_first_token.percentile(50) / SECOND, 3),
         "silence": round(m.inter_token_latency.percentile(100) / SECOND, 3),
-        "timeline": timeline(log),
+        "timeline": timeline(passes),
     }
 
 
-def timeline(log: Log) -> dict[str, list[Any]]:
+def timeline(passes: Sequence[DecodePass]) -> dict[str, list[Any]]:
     """What the ratio did, by decode step.
 
     ``path``: the corners of its line, (step, ratio). ``jumps``: a retraction each, (step, ratio
     before, ratio after). ``used``: tokens held, the most of each bin, and ``running``.
     """
-    passes = list(decode_passes(log))
     jumps = [
         [place, round(each.found, 4), round(each.retraction.ratio, 4)]
         for place, each in enumerate(passes)

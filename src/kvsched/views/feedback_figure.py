@@ -161,6 +161,8 @@ def table(data: Data) -> Table:
             f"{each['min']:.4f}",
             f"{each['retractions']}",
             f"{each['tokens_recomputed']:,}",
+            f"{each['ratio_mean']:.2f}",
+            f"{each['running_mean']:.1f}",
             f"{each['tokens_s']:,}",
             f"{each['ttft_p50']:.2f} s",
             f"{each['silence']:.2f} s",
@@ -169,6 +171,6 @@ def table(data: Data) -> Table:
     ]
     head = (
         "conservativeness", "init", "min", "retractions", "tokens computed again",
-        "output tokens/s", "TTFT p50", "longest silence",
+        "mean ratio", "mean running", "output tokens/s", "TTFT p50", "longest silence",
     )  # fmt: skip
     return Table("Every run in numbers", head, rows)

@@ -14,6 +14,7 @@ from kvsched.cases.feedback import (
     steady,
 )
 from kvsched.metrics import measure
+from kvsched.sglang.decodes import decode_passes
 from kvsched.views.feedback import timeline
 from kvsched.views.view import Data
 
@@ -36,7 +37,7 @@ def laws(seeds: Sequence[int] = (0, 1), size: Size = SMALL) -> Data:
             logs = [steady(value, share, size, seed) for value in values]
             rates.append([round(measure(log).output_throughput) for log in logs])
             if share == RUN_TO_MAX and seed == seeds[0]:
-                line = timeline(logs[values.index(1.0)])
+                line = timeline(list(decode_passes(logs[values.index(1.0)])))
         mean = [round(fmean(each)) for each in zip(*rates, strict=True)]
         best = values[mean.index(max(mean))]
         found.append({"name": name, "share": share, "tokens_s": rates, "mean": mean, "best": best})

@@ -2,6 +2,7 @@
 
 from kvsched.whatif.admit_after_preempting import AdmitAfterPreempting
 from kvsched.whatif.boost import BoundedBoost
+from kvsched.whatif.keep_ratio import KeepRatio
 from kvsched.whatif.passing_over import PassingOver
 from kvsched.whatif.swap import Host, Swap, SwapClock
 from kvsched.whatif.tax_running import TaxRunning
@@ -10,6 +11,7 @@ __all__ = [
     "AdmitAfterPreempting",
     "BoundedBoost",
     "Host",
+    "KeepRatio",
     "PassingOver",
     "Swap",
     "SwapClock",

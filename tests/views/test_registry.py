@@ -17,7 +17,7 @@ from kvsched.views.params import Choice, Number, Switch
 from kvsched.views.view import Data
 
 EACH_VIEW = pytest.mark.parametrize("name", VIEWS)
-SLOW = {"starvation", "storm", "watermark"}
+SLOW = {"feedback", "starvation", "storm", "watermark"}
 """Their extremes take seconds each; the browser tests run them in both Pythons."""
 
 

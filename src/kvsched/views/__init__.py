@@ -21,6 +21,7 @@ VIEWS: Mapping[str, str] = {
     "admission": "kvsched.views.admission",
     "crossover": "kvsched.views.crossover",
     "measured": "kvsched.views.measured",
+    "feedback": "kvsched.views.feedback",
     "ordering": "kvsched.views.ordering",
     "pair": "kvsched.views.pair",
     "preemption": "kvsched.views.preemption",
@@ -30,6 +31,7 @@ VIEWS: Mapping[str, str] = {
     "states": "kvsched.views.states",
     "storm": "kvsched.views.storm",
     "tour": "kvsched.views.tour",
+    "two_lines": "kvsched.views.two_lines",
     "watermark": "kvsched.views.watermark",
 }
 """The module of each view, which it calls ``VIEW``."""

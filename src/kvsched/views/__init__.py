@@ -19,6 +19,7 @@ __all__ = ["VIEWS", "Data", "Selection", "Table", "View", "find", "line", "parit
 VIEWS: Mapping[str, str] = {
     "admission": "kvsched.views.admission",
     "crossover": "kvsched.views.crossover",
+    "lifecycle": "kvsched.views.lifecycle",
     "ordering": "kvsched.views.ordering",
     "pair": "kvsched.views.pair",
     "preemption": "kvsched.views.preemption",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kvsched.errors import InputError
 from kvsched.lifecycle.model import Lifecycle, Refused, Tracked
@@ -49,11 +50,16 @@ class Account:
         return max(b - a for a, b in zip([0, *self.delivered], self.delivered, strict=False))
 
 
-class Rounds:
-    """Jobs served to their end. A policy overrides ``score``, ``order`` or ``spared``.
+class Preemption(NamedTuple):
+    """A victim, the pages its table named, and how many of them came free."""
 
-    ``given_back`` has an entry for every preemption: the victim and the pages free by it.
-    """
+    victim: str
+    held: int
+    freed: int
+
+
+class Rounds:
+    """Jobs served to their end. A policy overrides ``score``, ``order`` or ``spared``."""
 
     def __init__(self, total_pages: int, page_size: int, jobs: Sequence[Job]) -> None:
         self.model = Lifecycle(total_pages, page_size)
@@ -61,7 +67,7 @@ class Rounds:
         self.accounts = {name: Account() for name in self.jobs}
         self.waiting = [job.id for job in jobs]
         self.running: list[str] = []
-        self.given_back: list[tuple[str, int]] = []
+        self.preemptions: list[Preemption] = []
         self.clock = 0
         self._rows = 0
         self._emitted: list[str] = []
@@ -96,11 +102,11 @@ class Rounds:
 
     def round(self) -> None:
         """One dispatch: a step for each active request, admissions, endings."""
-        self._rows, self._emitted, victims = 0, [], len(self.given_back)
+        self._rows, self._emitted, victims = 0, [], len(self.preemptions)
         for name in list(self.running):
             if name in self.running:
                 self._advance(name)
-        if len(self.given_back) == victims:
+        if len(self.preemptions) == victims:
             for name in self.order(self.waiting):
                 if not self._fits(name):
                     break  # nobody overtakes the head
@@ -164,7 +170,16 @@ class Rounds:
     def _preempt(self, victim: Tracked) -> None:
         self.running.remove(victim.id)
         self.waiting.append(victim.id)
-        self.given_back.append((victim.id, len(self.model.preempt(victim.id))))
+        held = len(victim.pages)
+        self.preemptions.append(Preemption(victim.id, held, len(self.model.preempt(victim.id))))
         account = self.accounts[victim.id]
         account.preemptions += 1
         account.wasted_rows += self._unproven.pop(victim.id, 0)
+
+
+class MostRecoverable(Rounds):
+    """The victim is whoever gives most pages back, by the allocator's account."""
+
+    def score(self, request: Tracked) -> int:
+        """Pages that would be free if it went now."""
+        return self.model.recoverable(request.id)

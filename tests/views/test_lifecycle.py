@@ -109,4 +109,4 @@ def test_the_longest_sequence_has_room() -> None:
     moves = "; ".join(["start a 8", *["step a"] * (MOST - 1)])
     figure = VIEW.draw(VIEW(moves=moves, pages=12, size=4), {"step": MOST})
     right = [float(node.get("x", 0)) for node in ElementTree.fromstring(figure).iter()]
-    assert max(right) <= 460
+    assert max(right) <= 384

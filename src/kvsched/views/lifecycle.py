@@ -146,7 +146,7 @@ VIEW = View(
     params=(
         Text("moves", "moves", WORKED, 600, read, ("", BUSY)),
         Number("pages", "pages", 4, 1, 12),
-        Number("size", "rows in a page", 2, 1, 4),
+        Number("size", "page size", 2, 1, 4, unit="rows"),
     ),
     selection={"step": 6, "who": "a"},
 )

@@ -7,12 +7,12 @@ from typing import Any
 from kvsched.views.svg import element, ink, num, picture, text
 from kvsched.views.view import Data, Selection, Table
 
-WIDTH, LEFT = 460, 4
+WIDTH, LEFT = 384, 4
 CELL, HIGH = 25, 19
 """Width and height of a token."""
 POOL, REQUEST, LINE = 64, 48, 21
 """Height of a row of pages, of a request, and of a move's line."""
-STRIP = 148
+STRIP = 144
 """Where the pages begin in the lines of the moves."""
 FIT = (WIDTH - 2 * LEFT) // CELL
 """Tokens of a request that have room; of more, the last are shown."""
@@ -24,7 +24,7 @@ def draw(data: Data, selection: Selection) -> str:
     """The state after the selected move; the others' states are there, unseen."""
     steps = data["steps"]
     step = min(selection.get("step", 0), len(steps) - 1)
-    across = max(1, int((WIDTH - LEFT) // (data["size"] * CELL + 14)))
+    across = (WIDTH - LEFT) // _pitch(data["size"])
     deep = -(-data["pages"] // across) * POOL
     requests = max(len(each["requests"]) for each in steps)
     below = 44 + deep + REQUEST * max(1, requests) + 30
@@ -62,7 +62,7 @@ def _key(y: float) -> list[str]:
     """What the three forms of a token mean."""
     parts = [text("Requests", LEFT, y, font_weight="600")]
     for x, form, words in (
-        (168, "resident", "in a page"), (260, "kept", "history only"), (370, "pending", "pending"),
+        (112, "resident", "in a page"), (202, "kept", "history only"), (306, "pending", "pending"),
     ):  # fmt: skip
         parts.append(element("path", d=f"M{x}.5 {num(y - 9.5)}h14v10h-14z", **_token(form)))
         parts.append(text(words, x + 20, y, **_SOFT))
@@ -99,13 +99,18 @@ def _inks(kind: str) -> dict[str, str | float]:
     return {"fill": ink("draining" if kind == "draining" else "decode")}
 
 
+def _pitch(size: int) -> int:
+    """From one page to the next; there must be room for what is written at it."""
+    return max(52, size * CELL + 14)
+
+
 def _pool(pages: list[dict[str, Any]], size: int, across: int) -> list[str]:
     return [
         part
         for number, page in enumerate(pages)
         for part in _page(
             page, number, size,
-            LEFT + 3 + number % across * (size * CELL + 14),
+            LEFT + 3 + number % across * _pitch(size),
             20 + number // across * POOL,
         )
     ]  # fmt: skip
@@ -115,10 +120,9 @@ def _page(page: dict[str, Any], number: int, size: int, x: float, y: float) -> l
     """Its number, its rows, and whose it is; a second outline if shared, pinned or draining."""
     kind, top, rows = _kind(page), y + 17, page["rows"]
     whose = " ".join(page["owners"]) or kind
-    if page["owners"] and page["pins"]:
-        whose += ", pinned"
+    label = f"{number} pinned" if page["owners"] and page["pins"] else f"page {number}"
     cells = [f"M{num(x + CELL * i)} {num(top)}h{CELL - 1}v{HIGH}h{1 - CELL}z" for i in range(size)]
-    parts = [text(f"page {number}", x, y + 9, font_size="11", **_SOFT)]
+    parts = [text(label, x, y + 9, font_size="11", **_SOFT)]
     for paths, style in ((cells[: len(rows)], kind), (cells[len(rows) :], "free")):
         if paths:
             parts.append(element("path", d="".join(paths), **_inks(style)))
@@ -156,7 +160,9 @@ def _request(request: dict[str, Any], top: float) -> list[str]:
     """Its name and counters, and its tokens: with a row, history only, pending."""
     told = [request["state"], f"{len(request['emitted'])} out"]
     if request["pages"]:
-        told.insert(1, f"pages {' '.join(map(str, request['pages']))}")
+        many = len(request["pages"])
+        named = f"pages {' '.join(map(str, request['pages']))}" if many < 7 else f"{many} pages"
+        told.insert(1, named)
     if request["replay_rows"]:
         told.append(f"{request['replay_rows']} rows replayed")
     tokens = [*request["prompt"], *request["emitted"]]
@@ -239,6 +245,8 @@ def _mark(page: dict[str, Any], x: float, y: float, wide: float) -> list[str]:
         )
     if owners := page["owners"]:
         letters = owners[0] if len(owners) == 1 else "".join(owner[0] for owner in owners)
+        if len(owners) > 1 and wide < 8 * len(owners):
+            letters = f"{len(owners)}"
         middle = x + wide / 2
         parts.append(text(letters, middle, y + 12, font_size="11", fill=ink("on-decode"), **_MID))
     return parts

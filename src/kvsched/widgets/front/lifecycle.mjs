@@ -13,18 +13,26 @@ export function lifecycle(host) {
   const undo = el("button", { type: "button", "aria-keyshortcuts": "u", onclick: back }, "undo ", el("kbd", {}, "u"));
   const reset = el("button", { type: "button", onclick: again }, "worked moves");
   const worked = host.params.moves;
-  let figure, buttons = [];
+  let figure;
   let asked = null; // moves that Python has not played yet
 
   const moves = () => asked ?? host.data.steps.slice(1).map(({ move }) => move);
   /** The moves up to the one shown; of those asked for, all. */
   const sofar = () => moves().slice(0, host.selection.step);
-  const unused = () => host.data.names.find((name) => at().requests.every(({ id }) => id !== name));
-  /** The move a button makes: of whom is chosen; a start or a fork takes the next free name. */
+  /** The next name that no start or fork has taken; the last one if all are. */
+  function unused() {
+    const { steps, names } = host.data;
+    const taken = sofar().map((move, at) => {
+      const [what, who, fork] = move.split(" "), played = steps[at + 1];
+      return played?.move === move && played.refused ? null : { start: who, fork }[what];
+    });
+    return names.find((name) => !taken.includes(name)) ?? names.at(-1);
+  }
+  /** The move a button makes: of whom is chosen; a start or a fork takes an unused name. */
   function said({ what }) {
     const { who } = host.selection;
-    if (what === "start") return `start ${unused() ?? host.data.names.at(-1)} 3`;
-    return what === "fork" ? `fork ${who} ${unused() ?? host.data.names.at(-1)}` : `${what} ${who}`;
+    if (what === "start") return `start ${unused()} 3`;
+    return what === "fork" ? `fork ${who} ${unused()}` : `${what} ${who}`;
   }
   function make(button) {
     if (sofar().length >= host.data.most) return;
@@ -50,21 +58,21 @@ export function lifecycle(host) {
     if (!ids.length) return;
     host.select({ who: ids[(Math.max(0, ids.indexOf(host.selection.who)) + by + ids.length) % ids.length] });
   }
-  function fill() {
-    buttons = host.data.buttons.map((one) => {
-      const made = el("button", { type: "button", "data-move": one.what, "aria-keyshortcuts": one.key, onclick: () => make(one) }, `${one.label} `, el("kbd", {}, one.key));
-      return { ...one, made };
-    });
-    hand.replaceChildren(el("label", {}, "Request ", whom), ...buttons.map(({ made }) => made), undo, reset);
-    host.body.replaceChildren(hand, figure, bar.box);
-  }
+  const buttons = host.data.buttons.map((one) => {
+    const made = el("button", { type: "button", "data-move": one.what, "aria-keyshortcuts": one.key, onclick: () => make(one) }, `${one.label} `, el("kbd", {}, one.key));
+    return { ...one, made };
+  });
+  hand.append(el("label", {}, "Request ", whom), ...buttons.map(({ made }) => made), undo, reset);
+  host.body.replaceChildren(hand, host.figure, bar.box);
+
+  /** A new figure takes the old one's place; all else stays, and so does the focus. */
   function draw() {
+    figure?.replaceWith(host.figure);
     figure = host.figure;
     figure.addEventListener("click", (event) => {
       const step = event.target.closest("[data-step]")?.dataset.step;
       if (step !== undefined) host.select({ step: Number(step) });
     });
-    fill();
     host.reserve(host.data.steps.reduce((one, { says }) => (says.length > one.length ? says : one), ""));
   }
   /** The requests there are after the move shown; one chosen before stays chosen. */
@@ -76,10 +84,8 @@ export function lifecycle(host) {
   }
   return {
     update() {
-      const focused = hand.contains(document.activeElement) ? document.activeElement.dataset.move ?? null : null;
       if (asked?.join("; ") === host.params.moves) asked = null;
       if (figure !== host.figure) draw();
-      if (focused) hand.querySelector(`[data-move="${focused}"]`)?.focus();
       for (const mark of figure.querySelectorAll(".kv-step, .kv-layer")) {
         mark.classList.toggle("is-current", Number(mark.dataset.step) === now());
       }

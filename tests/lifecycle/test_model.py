@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
+from kvsched.engine import Engine
 from kvsched.errors import InputError
 from kvsched.invariants import InvariantViolation
 from kvsched.lifecycle import Allocator, Lifecycle, Refused
+from kvsched.log import Log, Preempt, Resume
+from kvsched.request import Request
+from kvsched.vllm import Config, Scheduler
+from kvsched.workload import Arrival
 
 
 def worked(pages: int = 4, size: int = 2) -> Lifecycle:
@@ -360,3 +365,27 @@ def test_case_30_pages_of_work_in_flight_are_not_reused_before_its_end() -> None
     model.step("b", 6)
     assert pages.isdisjoint(model.requests["b"].pages)
     assert set(model.allocator.acknowledge(in_flight.number)) == pages
+
+
+def test_vllm_consumes_the_pending_token_in_the_pass_that_recomputes() -> None:
+    """The contrast to the model: five rows, three blocks, and the next token at once."""
+    asked = [Request("b", ((1000, 9),), 5), Request("a", ((10, 3),), 5)]
+    config = Config(
+        8, 2, max_num_seqs=2, max_num_batched_tokens=64, max_model_len=64,
+        enable_prefix_caching=False,
+    )  # fmt: skip
+    log = Log()
+    engine = Engine(Scheduler(config, log), [Arrival(0, request) for request in asked], log)
+    outputs: list[int] = []
+    while not log.of(Resume):
+        engine.step()
+        outputs.append(engine.scheduler.requests["a"].num_output_tokens)
+    (out,), (back,) = log.of(Preempt), log.of(Resume)
+    assert (out.event.id, out.event.tokens_lost) == ("a", 4)
+    assert back.event.tokens == 5
+    assert outputs[out.step :] == [2, 2, 2, 3]
+    model = worked()
+    model.preempt("a")
+    assert model.resume("a") == 4
+    assert len(model.requests["a"].pages) == 2
+    assert len(model.requests["a"].emitted) == 2

@@ -33,7 +33,7 @@ BUTTONS = {
     "fork": ("fork", "f"),
     "transfer": ("transfer", "t"),
     "abort": ("abort transfer", "a"),
-    "drained": ("drain acknowledged", "d"),
+    "drained": ("drained", "d"),
     "cancel": ("cancel", "c"),
 }
 """By move: what its button says, and its key."""

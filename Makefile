@@ -93,6 +93,9 @@ unit: setup  ## pytest over tests/
 conform: setup  ## Replay the recordings of the real engines
 	$(call step,conformance,$(BIN)/kvsched conform tests/golden)
 
+# What is stored shows the packaged profiles, not those a reader has measured.
+nbval notebooks book browser: export KVSCHED_PROFILES :=
+
 nbval: setup  ## Compare every stored notebook output with a fresh run
 	$(call step,strict nbval,$(BIN)/pytest $(PARALLEL) --nbval --nbval-current-env --nbval-cell-timeout 120 \
 	  --nbval-sanitize-with tests/nbval.cfg --ignore labs/starters $(NOTEBOOK_FOLDERS))

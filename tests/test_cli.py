@@ -142,6 +142,20 @@ class TestExplain:
         assert main(["explain", "loop_overlap[2]", "--step", "65", "--request", "2"]) == 0
         assert "request 2 is retracted" in capsys.readouterr().out
 
+    @pytest.mark.parametrize("case", ["exact_fit", "loop[0]"])
+    def test_away_from_a_clone_a_name_says_what_to_do(
+        self,
+        case: str,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        assert main(["explain", case, "--step", "0"]) == 2
+        err = capsys.readouterr().err
+        assert "a case of tests/golden, and that folder is not here; run it in the root" in err
+        assert err.endswith("or give a recording's path\n")
+
     @pytest.mark.parametrize(
         ("arguments", "named"),
         [
@@ -204,7 +218,7 @@ class TestAround:
         assert result.output == f"kvsched {__version__}, decides as {engines}\n"
         assert result.exit_code == 0
 
-    @pytest.mark.parametrize("command", ["conform", "explain", "replay", "bench"])
+    @pytest.mark.parametrize("command", ["bench", "calibrate", "conform", "explain", "replay"])
     def test_each_command_helps_with_an_example(self, command: str) -> None:
         result = CliRunner().invoke(cli, [command, "--help"])
         assert result.exit_code == 0
@@ -213,12 +227,67 @@ class TestAround:
         assert f" kvsched {command} " in example
 
     @pytest.mark.parametrize(
-        "arguments",
-        [["conform"], ["explain", "x"], ["explain", "x", "--step", "-1"], ["conform", "--bad"]],
+        ("arguments", "said"),
+        [
+            (["nope"], "no such command 'nope'"),
+            (["conform"], "missing argument 'PATHS...'"),
+            (["conform", "--bad"], "no such option '--bad'"),
+            (["explain", "x"], "give --step N, --perfetto FILE or both"),
+            (["explain", "x", "--step", "-1"], "invalid value for '--step': -1 is not in"),
+            (["replay", "x", "--policy", "y"], "invalid value for '--policy': 'y' is not one of"),
+            (["bench", "--quick=3"], "option '--quick' does not take a value"),
+        ],
     )
-    def test_wrong_usage(self, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    def test_wrong_usage_is_one_line_with_a_way_out(
+        self, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         assert main(arguments) == 2
-        assert f"Usage: kvsched {arguments[0]}" in capsys.readouterr().err
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("kvsched: kvsched")
+        assert said in err
+        assert err.endswith("--help\n")
+        assert err.count("\n") == 1
+
+    def test_no_command_is_a_call_for_help(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main([]) == 2
+        assert capsys.readouterr().err.startswith("Usage: kvsched [OPTIONS] COMMAND")
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (["--max-tokens", "some"], "--max-tokens: unknown law 'some'; "),
+            (
+                ["--batch-wait", "3"],
+                "--batch-wait: there is no batch to wait for; give --batch-size",
+            ),
+            (["--token-budget", str(2**31)], "--token-budget: 2147483648 is no such count; "),
+            (["--policy", "vllm", "--prefix-cache"], "--prefix-cache: the vllm twin has no such"),
+            (
+                ["--policy", "sglang", "--blocks", str(2**31 - 1)],
+                "--policy sglang: --blocks times --block-size: 34359738352 is not between",
+            ),
+        ],
+    )
+    def test_an_option_is_called_as_it_was_given(
+        self, options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        trace = tmp_path / "trace.jsonl"
+        trace.write_text('{"schema": "kvsched-trace-1", "unit": "tick"}\n')
+        assert main(["replay", str(trace), *options]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith(f"kvsched: {said}")
+
+    def test_a_file_called_like_a_field_keeps_its_name(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        assert main(["replay", "blocks"]) == 2
+        assert capsys.readouterr().err.startswith("kvsched: blocks: cannot be read")
 
     def test_help_loads_no_other_room(self) -> None:
         code = "import sys, kvsched.cli; print([m for m in sys.modules if m.startswith('kvsched')])"

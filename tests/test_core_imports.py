@@ -20,7 +20,7 @@ LAYERS = (
     {"cli", "ui", "replaying", "bench", "book", "widgets", "plots"}
     | {"frames", "sweep", "record", "device"},
     {"views", "explain", "metrics", "courses", "enginetime", "ttft", "perfetto", "cases"}
-    | {"conform", "replay", "logs", "diagnose", "size", "fleet"},
+    | {"conform", "replay", "compare", "logs", "diagnose", "size", "fleet"},
     {"engine"},
     {"vllm", "sglang", "reserve", "lifecycle", "whatif"},
     {"workload"},

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -96,6 +99,12 @@ def test_explain_reads_the_failures(write: Any, capsys: Any) -> None:
     assert "t=0: b must wait, and all behind it: 2 + 2 promised > 3" in told
     assert "3 blocks are free: they are promised. This points to credits." in told
     assert "This points to cleanup" in told
+    main(["replay", write([arrive(0, "a", 1, 5), arrive(1, "b", 9, 1)]), *SMALL, "--explain"])
+    assert "though 2 blocks are free: they are promised" in capsys.readouterr().out
+    main(["replay", write([arrive(0, "a", 9, 1), arrive(0, "b", 1, 1)]), *SMALL, "--explain"])
+    assert "though 3 blocks are free" in capsys.readouterr().out
+    main(["replay", write([arrive(0, "a", 8, 4), arrive(1, "b", 1, 1)]), *SMALL, "--explain"])
+    assert "1 + 3 promised > 3, though 1 block is free: it is promised." in capsys.readouterr().out
     events = [arrive(0, name, 1, 3) for name in "ab"]
     main(["replay", write(events), *SMALL, "--token-budget", "1", "--explain"])
     told = capsys.readouterr().out
@@ -117,14 +126,32 @@ def test_explain_tells_a_worked_trace_tick_by_tick(capsys: Any) -> None:
 def test_compare_puts_reservation_beside_preemption(
     write: Any, capsys: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "40")
     assert main(["replay", write(EVENTS), *SMALL, "--compare"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     table = {row[0]: row for row in rows}
     assert set(POLICIES) < set(table)
+    assert all(table[policy][1] == "all_done" for policy in POLICIES), "a column was cut off"
     preempted = {policy: table[policy][4] for policy in POLICIES}
     assert preempted["continuous"] == "0"
     assert int(preempted["vllm"]) > 0
+
+
+def test_a_run_that_gets_stuck_is_seen_in_the_table_and_in_the_exit_status(
+    write: Any, capsys: Any
+) -> None:
+    """SGLang needs a page and a token to spare, and waits for ever for them."""
+    path = write([arrive(0, "a", 8, 1)])
+    assert main(["replay", path, *SMALL, "--compare"]) == 1
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert {row[0]: row[1] for row in rows[1:]} == {
+        "serial": "all_done",
+        "continuous": "all_done",
+        "vllm": "all_done",
+        "sglang": "deadlock",
+    }
+    assert main(["replay", path, *SMALL, "--policy", "sglang"]) == 1
+    assert "deadlock at t=1000: 1 request waits for ever" in capsys.readouterr().err
 
 
 def test_pandas_reads_the_records(write: Any, capsys: Any) -> None:
@@ -188,9 +215,9 @@ def test_an_output_that_was_there_is_kept_when_the_run_breaks_off(
         (["--policy", "sglang", "--explain"], "sglang writes events, not records"),
         (["--max-tokens", "many"], "unknown law 'many'"),
         (["--profile", "h100-sxm"], "--profile: a trace in tick"),
-        (["--batch-wait", "3"], "batch_wait: there is no batch to wait for"),
+        (["--batch-wait", "3"], "--batch-wait: there is no batch to wait for"),
         (["--output", "/nowhere/out"], "--output /nowhere/out: cannot be written"),
-        (["--blocks", "99999999999"], "blocks: 99999999999 is no such count"),
+        (["--blocks", "99999999999"], "--blocks: 99999999999 is no such count"),
     ],
 )
 def test_a_bad_option_is_named(write: Any, capsys: Any, options: list[str], message: str) -> None:
@@ -223,3 +250,53 @@ def test_memory_does_not_grow_with_the_records(tmp_path: Path) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] - peaks[0] < 1800 * 400
+
+
+PEAK = """
+import resource, sys
+from kvsched.cli import main
+status = main(sys.argv[1:])
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(status, peak if sys.platform == "darwin" else 1024 * peak)
+"""
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_lines_in_bounded_memory(tmp_path: Path) -> None:
+    """Through the command line, to a file; a tenth of the lines is the measure."""
+    peaks, output = [], tmp_path / "records.jsonl"
+    for count in (10_000, 100_000):
+        path = tmp_path / f"{count}.jsonl"
+        with path.open("w") as stream:
+            stream.write(json.dumps({**HEAD, "events": count}) + "\n")
+            stream.writelines(json.dumps(arrive(2 * i, f"r{i}", 4, 3)) + "\n" for i in range(count))
+        command = ["replay", str(path), "--blocks", "64", "--output", str(output)]
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, *command],
+            env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            check=True,
+        )
+        status, peak = map(int, done.stdout.split())
+        assert status == 0
+        peaks.append(peak)
+        with output.open() as stream:
+            assert sum('"type":"completed"' in line for line in stream) == count
+    assert output.stat().st_size > 50 * 10**6
+    assert peaks[1] - peaks[0] < 90_000 * 400, "more than the ids is kept"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_sees_a_progress_bar_and_the_records_stay_clean(write: Any) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "kvsched.cli", "replay", write(EVENTS), *SMALL]
+    env = {**os.environ, "TERM": "xterm", "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, env=env, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 10**5).decode()
+    os.close(ours)
+    assert "reading" in shown
+    assert "replaying" in shown
+    assert all(json.loads(line)["type"] for line in done.stdout.splitlines())

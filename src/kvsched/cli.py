@@ -43,9 +43,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return MISMATCH
     except click.Abort:
         return INTERRUPTED
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return error.exit_code
+    except click.UsageError as error:
+        click.echo(f"kvsched: {_usage(error)}", err=True)
+        return error.exit_code
+
+
+def _usage(error: click.UsageError) -> InputError:
+    """What is wrong with a command, on one line, as every other error is said."""
+    command = error.ctx.command_path if error.ctx is not None else "kvsched"
+    problem = " ".join(error.format_message().split()).rstrip(".")
+    return InputError(command, problem[:1].lower() + problem[1:], f"see {command} --help")
 
 
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -198,7 +208,7 @@ def replay(trace: Path, told: bool, compare: bool, output: Path | None, **option
     promises the prompt alone. The engines' twins get the same pool and budgets.
 
     \b
-    Exit status: 0 the run ended, 1 it got stuck, 2 the trace or an option cannot be used.
+    Exit status: 0 every run ended, 1 one got stuck, 2 the trace or an option cannot be used.
     Example:     kvsched replay trace.jsonl --policy serial --blocks 64 --explain
     """
     from kvsched.replaying import read
@@ -209,8 +219,9 @@ def replay(trace: Path, told: bool, compare: bool, output: Path | None, **option
     _keep("--output", output, trace)
     job = read(trace, **options)
     if compare:
-        print_table(job.compare())
-        return 0
+        rows = job.compare()
+        print_table(rows)
+        return 0 if all(row["run"] == "all_done" for row in rows) else MISMATCH
     return 0 if job.write(output, told) else MISMATCH
 
 
@@ -232,6 +243,72 @@ def bench(as_json: bool, quick: bool) -> None:
             click.echo(json.dumps(row))
     else:
         print_table(measured)
+
+
+@cli.command()
+@click.option(
+    "--device",
+    type=click.Choice(("cpu", "cuda")),
+    help="What to measure.  [default: cuda if there]",
+)
+@click.option("--quick", is_flag=True, help="Fewer and smaller sizes.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The profile to write.  [default: profiles/NAME-OF-DEVICE.json]",
+)
+@click.option(
+    "--time",
+    "seconds",
+    type=click.FloatRange(min=0.1),
+    help="Seconds it may take.  [default: cuda 1800, quick 300; cpu 600, quick 30]",
+)
+@click.option("--memory", type=click.FloatRange(min=0.01), help="GiB of the device it may use.")
+def calibrate(
+    device: str | None,
+    quick: bool,
+    out: Path | None,
+    seconds: float | None,
+    memory: float | None,
+) -> None:
+    """Measure a device and write its hardware profile; needs torch.
+
+    Timed are Llama-3-8B layers with random weights (whole prompts, the rest of cached ones, decode
+    steps), copies to the host and back in pieces of many sizes, and a large multiply and a large
+    copy as ceilings: 10 runs each after 3 that do not count. What does not fit the time or the
+    memory is made smaller or left out, and the file says so. A CPU's numbers are marked as such.
+
+    Ctrl-C keeps what was measured in OUT.partial; the same command goes on from there. A profile
+    in profiles/ can be chosen by its name in chapters 6 and 7 (or in the folder that
+    KVSCHED_PROFILES names).
+
+    \b
+    Time:    cuda --quick under 6 minutes, cpu --quick under 1
+    Example: kvsched calibrate --device cpu --quick --out profiles/mine.json
+    """
+    from kvsched import device as room
+    from kvsched.ui import print_table, progress
+
+    kind = device or ("cuda" if room.has_cuda() else "cpu")
+    backend = room.find(kind)
+    place = out if out is not None else room.place_of(backend.device)
+    session = room.Session(
+        backend, "quick" if quick else "full", place, seconds, room.gibibytes(memory)
+    )
+    click.echo(f"{backend.device}, torch {backend.torch}, driver {backend.driver}", err=True)
+    if session.resumed:
+        click.echo(f"{session.resumed} results taken over from {session.partial}", err=True)
+    try:
+        rows = list(progress(session.run(), "measuring", len(session.todo)))
+    except KeyboardInterrupt:
+        click.echo(f"stopped; {session.partial} has what was measured so far", err=True)
+        raise
+    profile = session.finish(room.today())
+    print_table(rows)
+    assert profile.provenance is not None
+    for note in profile.provenance.notes:
+        click.echo(f"note: {note}")
+    click.echo(f"{profile.origin}\nwritten: {click.format_filename(place)}")
 
 
 def _keep(option: str, output: Path | None, source: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 
 class InputError(ValueError):
     """Input that cannot be used.
@@ -19,3 +22,15 @@ class InputError(ValueError):
     def inside(self, outer: str) -> InputError:
         """The same error seen from one level further out: the file that holds the field."""
         return type(self)(f"{outer}: {self.place}", self.problem, self.fix)
+
+    def called(self, names: Mapping[str, str]) -> InputError:
+        """The same error with fields called as the user knows them, in the place and the words.
+
+        A field whose name is one plain word is one in the place alone: elsewhere it is English.
+        """
+
+        def said(text: str) -> str:
+            return re.sub(r"\w+_\w+", lambda found: names.get(found[0], found[0]), text)
+
+        place = names.get(self.place, said(self.place))
+        return type(self)(place, said(self.problem), said(self.fix))

@@ -1,4 +1,4 @@
-"""Every state of either engine as a display phase, in one table, and every ending in a word."""
+"""Every state of an engine or the simulator as a display phase, and every ending in a word."""
 
 from __future__ import annotations
 
@@ -37,6 +37,14 @@ PHASE_OF = MappingProxyType(
                 "OOM_ABORTED": DONE,
                 "GONE": DONE,
                 "LOST": DONE,
+            }
+        ),
+        "reserve": MappingProxyType(
+            {
+                "WAITING": WAITING,
+                "RUNNING": DECODE,
+                "FINISHED_LENGTH_CAPPED": DONE,
+                "FINISHED_ABORTED": DONE,
             }
         ),
     }

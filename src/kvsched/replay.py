@@ -7,7 +7,7 @@ unfinished requests and the ids of all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from kvsched import reserve, sglang, vllm
@@ -29,6 +29,19 @@ EVENTS = "kvsched-events-1"
 NOTE = "A tick is synthetic: every pass takes one, whatever its shape. Times estimate nothing."
 
 Write = Callable[[dict[str, Any]], None]
+
+OPTIONS = {
+    **{f.name: f"--{f.name.replace('_', '-')}" for f in fields(reserve.Config)},
+    **dict.fromkeys(
+        ("max_tokens", "max_num_batched_tokens", "max_prefill_tokens"), "--token-budget"
+    ),
+    **dict.fromkeys(("max_num_seqs", "max_running_requests"), "--max-rows"),
+    **dict.fromkeys(("long_prefill_token_threshold", "chunked_prefill_size"), "--chunk"),
+    "page_size": "--block-size",
+    "num_gpu_blocks": "--blocks",
+    "max_total_tokens": "--blocks times --block-size",
+}
+"""The command line's options, by the fields of the simulator's and the twins' configurations."""
 
 
 class Answers:
@@ -153,11 +166,11 @@ def twin(policy: str, config: reserve.Config, log: Log) -> Scheduler:
     for name in ("reserve", "order", "batch_size", "prefix_cache", "release_delay"):
         if getattr(config, name) != getattr(reserve.Config(), name):
             fix = "leave it out, or use --policy continuous"
-            raise InputError(name, f"the {policy} twin has no such option", fix)
+            raise InputError(OPTIONS[name], f"the {policy} twin has no such option", fix)
     try:
         return _vllm(config, log) if policy == "vllm" else _sglang(config, log)
     except InputError as error:
-        raise error.inside(f"--policy {policy}") from None
+        raise error.called(OPTIONS).inside(f"--policy {policy}") from None
 
 
 def _vllm(config: reserve.Config, log: Log) -> vllm.Scheduler:

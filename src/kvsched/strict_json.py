@@ -30,12 +30,13 @@ def parse(text: str) -> Any:
         where = f"line {error.lineno} column {error.colno}"
         raise InputError(where, f"not JSON ({error.msg})", "copy or record it again") from None
     except RecursionError:
-        raise InputError("", "nested too deeply", "give a recording") from None
+        raise InputError("", "nested too deeply", "write it with fewer levels") from None
     except UnicodeEncodeError as error:
         found = f"half a surrogate pair ({error.object[error.start]!a})"
         raise InputError("", found, "write whole characters") from None
     except ValueError:
-        raise InputError("", "an integer of thousands of digits", "give a recording") from None
+        found = "an integer of thousands of digits"
+        raise InputError("", found, "write a smaller number") from None
     return value
 
 
@@ -55,7 +56,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise InputError("", f"number {text[:40]}", "write a number a 64-bit float can hold")
+        found = f"number {text[:40]} is beyond a 64-bit float"
+        raise InputError("", found, "write a smaller number")
     return number
 
 

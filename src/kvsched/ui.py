@@ -37,4 +37,7 @@ def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
         table.add_column(name, justify="left" if isinstance(value, str) else "right")
     for row in rows:
         table.add_row(*map(str, row.values()))
-    Console().print(table)
+    console = Console()
+    whole = console.measure(table, options=console.options.update(max_width=1000)).maximum
+    console.width = max(console.width, whole)  # nothing is cut off; a narrow terminal wraps
+    console.print(table)

@@ -6,9 +6,13 @@ import { barriers, launch, python, serve, visit } from "./harness.mjs";
 const PATIENCE = { timeout: 120_000 };
 const FIGURES = [
   { view: "storm", path: "book/00_intro.html", first: 3, turn: { input: "slots", key: "ArrowLeft", params: { slots: 124 } } },
+  { view: "adder", path: "book/02_admission.html", first: 1, turn: { input: "running", key: "ArrowRight", params: { running: 9 } } },
   { view: "ordering", path: "book/04_ordering.html", first: 3, turn: { input: "cached", key: "ArrowLeft", params: { cached: 1100 } } },
   { view: "watermark", path: "book/03_watermark.html", first: 0, turn: { input: "clients", key: "ArrowLeft", params: { clients: 28 } } },
   { view: "crossover", path: "book/06_swap_or_recompute.html", first: 9, turn: { input: "rate", key: "ArrowRight", params: { rate: 41000 } } },
+  { view: "starvation", path: "book/10_starvation.html", first: 1, turn: { input: "credit", key: "ArrowRight", params: { credit: 150 } } },
+  { view: "reservations", path: "book/11_reservations.html", first: 1, turn: { input: "release_delay", key: "ArrowRight", params: { release_delay: 3 } } },
+  { view: "measured", path: "book/07_measure.html", first: 9, turn: { input: "tokens", key: "ArrowLeft", params: { tokens: 7680 } } },
 ];
 const HOMES = [
   ["light", { colorScheme: "light" }], ["dark", { colorScheme: "dark" }],

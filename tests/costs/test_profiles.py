@@ -30,10 +30,13 @@ MEASURED: dict[str, Any] = {
     "kind": "measured",
     "device": "a device",
     "provenance": {
+        "backend": "cuda",
+        "dtype": "bfloat16",
         "driver": "570.1",
         "torch": "2.13.0",
         "date": "2026-02-03",
         "method": "device events around 10 runs after 3 warm-ups",
+        "notes": ["65,536 tokens left out: memory ran out"],
     },
     "sources": {"maker": {"title": "a data sheet", "url": "https://example.org/sheet"}},
     "peaks": {"bf16_tflop_s": {"value": 989, "source": "maker"}},
@@ -46,7 +49,21 @@ MEASURED: dict[str, Any] = {
         "decode_ns_per_context_token": fitted(40),
     },
     "prefill": [
-        {"what": "layers", "model": "Llama-3-8B", "points": [{"tokens": 512, "ms": sampled(100)}]}
+        {
+            "what": "layers",
+            "model": "Llama-3-8B",
+            "part": {"layers": 16, "ranks": 4},
+            "points": [{"tokens": 512, "ms": sampled(100)}, {"tokens": 1024, "ms": sampled(220)}],
+        }
+    ],
+    "suffix": [
+        {
+            "what": "the rest of a prompt",
+            "model": "Llama-3-8B",
+            "part": {"layers": 16, "ranks": 4},
+            "tokens": 512,
+            "points": [{"cached": 256, "ms": sampled(60)}],
+        }
     ],
     "decode": [
         {"what": "step", "model": "Llama-3-8B", "batch": 1, "context": 512, "ms": sampled(9)}
@@ -90,18 +107,75 @@ def refusal(folder: Path, profile: object) -> str:
 
 
 def test_names() -> None:
-    assert profiles.names() == ["a100-80g", "h100-sxm", "h200"]
+    assert profiles.names() == ["a100-80g", "example-cpu", "h100-sxm", "h200"]
 
 
 def test_a_measured_profile(tmp_path: Path) -> None:
     profile = load(tmp_path, MEASURED)
     assert str(profile) == "mine (a device, measured)"
     assert profile.provenance is not None
-    assert profile.provenance.date == "2026-02-03"
+    assert (profile.provenance.backend, profile.provenance.date) == ("cuda", "2026-02-03")
+    assert profile.provenance.notes == ("65,536 tokens left out: memory ran out",)
     assert len(profile.ceilings["copy_gb_s"].samples) == 10
     assert profile.step is not None
     assert profile.step.base_ns.fit.startswith("prefill and decode")
     assert profile.copy("dma", "d2h").smooth.bytes_s == 51e9
+
+
+def test_times_of_a_part_are_kept_as_timed_and_read_as_the_whole(tmp_path: Path) -> None:
+    """16 of 32 layers, each as one of 4 ranks: an eighth of the model."""
+    profile = load(tmp_path, MEASURED)
+    assert profile.prefill[0].points[0][1].value == 100
+    assert profile.prefill[0].seconds(512) == pytest.approx(0.8)
+    assert profile.suffix[0].seconds() == [(256, pytest.approx(0.48))]
+
+
+def test_a_cold_prefill_is_stated_interpolated_or_extrapolated(tmp_path: Path) -> None:
+    profile = load(tmp_path, MEASURED)
+    stated, between, beyond = (profile.cold(tokens) for tokens in (1024, 768, 4096))
+    assert (stated.seconds, stated.how) == (pytest.approx(1.76), "measured")
+    assert between.how == "interpolated between 512 and 1,024 tokens"
+    assert between.seconds == pytest.approx(768 * (0.8 / 512 + 1.76 / 1024) / 2)
+    assert beyond.how == "extrapolated: the FLOP/s of 1,024 tokens"
+    assert beyond.seconds > 4 * stated.seconds
+
+
+def test_the_title_says_what_kind_of_numbers_these_are(tmp_path: Path) -> None:
+    def by(backend: str) -> str:
+        change: Change = lambda p: p["provenance"].update(backend=backend)  # noqa: E731
+        return load(tmp_path, changed(MEASURED, change)).origin
+
+    assert by("cuda") == "a device: measured 2026-02-03"
+    assert by("cpu") == "a device: measured on a CPU, no GPU, 2026-02-03"
+    assert profiles.load("h200").how == "published, not measured here"
+
+
+def test_ones_own_profiles_are_found_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KVSCHED_PROFILES", str(tmp_path))
+    before = profiles.names()
+    load(tmp_path, MEASURED)
+    assert profiles.names() == [*before, "mine"]
+    assert profiles.load("mine").device == "a device"
+    (tmp_path / "broken.json").write_text("{")
+    with pytest.raises(InputError, match=r"broken\.json: not JSON"):
+        profiles.load("broken")
+    (tmp_path / "h200.json").write_text("{}")
+    with pytest.raises(InputError, match=r"h200\.json: h200 is a packaged profile; rename"):
+        profiles.load("h200")
+
+
+def test_ones_own_lie_in_profiles_here_or_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "book").mkdir()
+    load(tmp_path / "profiles", MEASURED)
+    monkeypatch.delenv("KVSCHED_PROFILES")
+    for place in (tmp_path, tmp_path / "book"):
+        monkeypatch.chdir(place)
+        assert list(profiles.own()) == ["mine"]
 
 
 def test_a_datasheet_profile(tmp_path: Path) -> None:
@@ -118,7 +192,8 @@ def test_by_path_given_as_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["b200", "", "../h200", "a\nb"])
 def test_an_unknown_name_lists_the_known(name: str) -> None:
-    with pytest.raises(InputError, match=r"a100-80g, h100-sxm, h200, or a \.json file") as caught:
+    known = r"a100-80g, example-cpu, h100-sxm, h200, or a \.json file"
+    with pytest.raises(InputError, match=known) as caught:
         profiles.load(name)
     assert str(caught.value).isprintable()
 
@@ -135,7 +210,7 @@ def test_a_measured_profile_lacks(name: str, tmp_path: Path) -> None:
     assert message == f': {name}: missing; add "{name}"'
 
 
-@pytest.mark.parametrize("name", ["driver", "torch", "date", "method"])
+@pytest.mark.parametrize("name", ["backend", "dtype", "driver", "torch", "date", "method"])
 def test_a_measurement_without_provenance(name: str, tmp_path: Path) -> None:
     message = refusal(tmp_path, changed(MEASURED, lambda p: p["provenance"].pop(name)))
     assert message == f': provenance.{name}: missing; add "{name}"'
@@ -192,6 +267,30 @@ def test_a_measurement_without_provenance(name: str, tmp_path: Path) -> None:
         (
             lambda p: p["copies"][0].update(direction="up"),
             ": copies[0].direction: found 'up'; write d2h or h2d or both",
+        ),
+        (
+            lambda p: p["provenance"].update(backend="gpu"),
+            ": provenance.backend: found 'gpu'; write cuda or cpu",
+        ),
+        (
+            lambda p: p["provenance"].update(notes=["fine", 7]),
+            ": provenance.notes[1]: found 7; write a line of printable text",
+        ),
+        (
+            lambda p: p["prefill"][0]["part"].update(layers=33),
+            ": prefill[0].part.layers: 33; Llama-3-8B has 32",
+        ),
+        (
+            lambda p: p["prefill"][0]["part"].update(ranks=3),
+            ": prefill[0].part.ranks: 3 does not divide 8 KV heads; write a divisor",
+        ),
+        (
+            lambda p: p["prefill"][0].update(model="GPT-5"),
+            ": prefill[0].model: found 'GPT-5'; write Llama-3-8B",
+        ),
+        (
+            lambda p: p["suffix"][0].update(tokens=256),
+            ": suffix[0].points: 256 cached of 256 tokens; leave at least one token to compute",
         ),
         (lambda p: p.update(schema=2), ": schema: found version 2; this reads version 1"),
         (lambda p: p.update(colour="red"), "unknown field"),

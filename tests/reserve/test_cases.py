@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import pytest
 
-from kvsched import cases, sglang
+from kvsched import cases
 from kvsched.contract import Denial
-from kvsched.engine import Engine
-from kvsched.log import Log, Refuse
-from kvsched.metrics import Metrics
 from kvsched.request import Request
 from kvsched.reserve import Config
-from kvsched.workload import Arrival, Door
+from kvsched.views import reservations_cases as promised
+from kvsched.views.view import Data
+from kvsched.workload import Door
 
 capped = cache(cases.capped_at_1024)
-evict_or_not = cache(cases.evict_or_not)
 
 
 class TestCase29:
@@ -29,19 +28,11 @@ class TestCase29:
     def test_case_29_inputs_yield_16_15_14_and_a_refusal(
         self, prompt: int, output: int | None
     ) -> None:
-        log = Log()
-        config = sglang.Config(16_384, context_length=4096, chunked_prefill_size=8192)
-        door = Door(16_384, 1, context_length=4096)
-        events = [Arrival(0, Request("a", ((0, prompt),), 16))]
-        engine = Engine(sglang.Scheduler(config, log), events, log, door=door)
-        while not engine.done:
-            engine.step()
-        refused = [entry.event.denial for entry in log.of(Refuse)]
+        found = cases.end_of_context(prompt)
         if output is None:
-            assert refused == [Denial("a", "policy", 4097, free=4096)]
+            assert found == Denial("a", "policy", 4097, free=cases.CONTEXT)
         else:
-            assert refused == []
-            assert engine.sampled == output
+            assert found == output
 
     def test_case_29_sixteen_would_have_fitted_by_what_enters_the_cache(self) -> None:
         """The last token never enters KV: 4081 + 16 - 1 tokens are exactly the context."""
@@ -71,37 +62,46 @@ class TestCase34:
         assert preempt.metrics.output_throughput > 2 * whole.metrics.output_throughput
 
 
-READ: dict[str, Callable[[Metrics], float]] = {
-    "throughput": lambda m: -m.output_throughput,
-    "tpot_p99": lambda m: m.time_per_output_token.percentile(99),
-    "e2e_p99": lambda m: m.e2e_latency.percentile(99),
-    "ttft_p50": lambda m: m.time_to_first_token.percentile(50),
-}
-"""What is better the smaller it is."""
+@pytest.fixture(scope="module")
+def rows() -> list[Data]:
+    """Case 35 at four rates of arrival, the few first."""
+    return promised.rates((150, 115, 100, 80))
 
 
 class TestCase35:
     """TensorRT-LLM issue 16827: never evict, or use all memory; an H100 and 8B for H200 and 70B."""
 
-    @pytest.mark.parametrize("name", READ)
-    def test_case_35_the_sign_of_all_four_under_pressure(self, name: str) -> None:
-        whole, preempt = (READ[name](evict_or_not(r).metrics) for r in ("whole", "preempt"))
-        assert (preempt if name == "ttft_p50" else whole) < max(whole, preempt)
+    @pytest.mark.parametrize("name", promised.READ)
+    def test_case_35_the_sign_of_all_four_under_pressure(self, rows: Any, name: str) -> None:
+        wins = rows[2]["better"][name]
+        assert wins == promised.better(name, *promised.REPORT_35[name])
+        assert wins == ("preempt" if name == "ttft_p50" else "whole")
 
     def test_case_35_off_pressure_they_tie_within_two_per_cent(self) -> None:
-        whole, preempt = (evict_or_not(r, 1.0) for r in ("whole", "preempt"))
+        whole, preempt = (cases.evict_or_not(reserve, 1.0) for reserve in ("whole", "preempt"))
         assert preempt.preempted == 0
         assert whole.metrics.output_throughput == pytest.approx(
             preempt.metrics.output_throughput, rel=0.02
         )
 
-    def test_case_35_the_four_signs_hold_near_one_rate_only(self) -> None:
+    def test_case_35_the_four_signs_hold_at_some_rates_only(self, rows: Any) -> None:
         """What does not carry over.
 
-        80 ms apart the first token is no sooner with preemption; 120 ms apart, where the pool is
-        only just too small, preemption wins throughput too.
+        Ten requests a second have all four. More of them, and the first token is no sooner with
+        preemption; fewer, where the pool is only just too small, and preemption wins throughput
+        too; at the fewest the pool is large enough, and the two runs are one.
         """
-        for apart, name in ((80, "ttft_p50"), (120, "throughput")):
-            runs = [evict_or_not(r, apart_ms=apart).metrics for r in ("whole", "preempt")]
-            whole, preempt = map(READ[name], runs)
-            assert (whole < preempt) == (name == "ttft_p50")
+        slow, fewer, _, more = rows
+        assert [promised.signs_of_report(row) for row in rows] == [False, False, True, False]
+        assert set(slow["better"].values()) == {"tie"}
+        assert fewer["better"]["tokens_s"] == "preempt"
+        assert more["better"]["ttft_p50"] == "whole"
+        for row in (fewer, rows[2], more):
+            assert row["better"]["tpot_p99"] == row["better"]["e2e_p99"] == "whole"
+
+    def test_case_35_the_size_of_the_difference_does_not_carry_over(self, rows: Any) -> None:
+        """The report loses two fifths of its throughput, the simulation less than a twentieth."""
+        whole, preempt = promised.REPORT_35["tokens_s"]
+        assert preempt / whole < 0.6
+        ours = rows[2]["tokens_s"]
+        assert 0.95 < ours[1] / ours[0] < 1

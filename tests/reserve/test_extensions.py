@@ -142,6 +142,14 @@ class TestReadings:
         a, b = measure(as_log(found), second=1).requests
         assert (a.e2e_latency, b.time_to_first_token, b.e2e_latency) == (5, 6, 10)
 
+    def test_an_event_while_everybody_stalls_gives_nobody_a_token(self, play: Any) -> None:
+        knobs: dict[str, Any] = {"blocks": 2, "release_delay": 5, "reserve": "preempt"}
+        trace = ("0 b 4 1", "0 a 4 3")
+        found = play(*trace, "3 c 40 1", "4 d 40 1", **knobs)
+        assert len(of(Stalled, found)) == 3
+        a = next(r for r in measure(as_log(found), second=1).requests if r.id == "a")
+        assert (a.time_to_first_token, a.e2e_latency, a.num_output_tokens) == (1, 8, 3)
+
     @pytest.mark.parametrize("policy", ["serial", "continuous"])
     def test_metrics_agree_with_the_records(self, play: Any, policy: str) -> None:
         trace = [f"{i} r{i} {1 + i % 7} {1 + i % 5}" for i in range(40)]

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from kvsched import vllm
+from kvsched import cases, vllm
 from kvsched.contract import RESERVATION, Denial
 from kvsched.engine import Engine
-from kvsched.log import Deny, Finish, Log
+from kvsched.log import Admit, Deny, Finish, Log, Preempt
 from kvsched.request import Request
 from kvsched.sglang import Config, Scheduler, State, derived_state
 from kvsched.sglang import Request as Own
-from kvsched.sglang.events import Retract
+from kvsched.sglang.events import Full, Offer, Retract
 from kvsched.sglang.ignore_eos import Adder
 from kvsched.sglang.ratio import NewTokenRatio
 from kvsched.sglang.retract import OUT_OF_MEMORY
@@ -101,25 +101,6 @@ class TestCase21:
 class TestCase22:
     """sglang issue 7133: running stops far below what the clip would let in."""
 
-    POOL, PROMPT, OUT = 4_000_000, 2048, 8192
-
-    def plateau(self, clip: int, ignore_eos: bool) -> int:
-        config = Config(
-            self.POOL,
-            max_running_requests=1024,
-            disable_radix_cache=True,
-            schedule_conservativeness=0.1,
-            clip_max_new_tokens_estimation=clip,
-        )
-        run, scheduler = engine(config, many(1024, self.PROMPT, self.OUT, ignore_eos=ignore_eos))
-        for _ in range(200):
-            run.step()
-            if scheduler.full and scheduler.running:
-                break
-        for _ in range(3):
-            run.step()
-        return len(scheduler.running)
-
     @rule(
         flag="disable_radix_cache",
         default=False,
@@ -129,10 +110,10 @@ class TestCase22:
     @pytest.mark.parametrize("clip", [512, 4096])
     def test_case_22_the_plateau_is_full_reservation_whatever_the_clip(self, clip: int) -> None:
         """Without a radix cache, requests that ignore EOS are admitted by their whole length."""
-        assert self.plateau(clip, ignore_eos=True) == self.POOL // (self.PROMPT + self.OUT)
+        assert cases.plateau(cases.ignoring_eos(clip)) == 4_000_000 // (2048 + 8192) == 390
 
     def test_case_22_the_clip_works_where_eos_may_come(self) -> None:
-        assert self.plateau(512, ignore_eos=False) >= 1000
+        assert cases.plateau(cases.ignoring_eos(512, ignore_eos=False)) == 1024
 
 
 class TestCase23:
@@ -147,9 +128,34 @@ class TestCase23:
     @pytest.mark.parametrize(("clip", "admitted"), [(4096, 7), (256, 64)])
     def test_case_23_clip(self, clip: int, admitted: int) -> None:
         """A request reserves its outputs up to the clip: 4096 admits 7, 256 admits 64."""
-        config = Config(33_377, clip_max_new_tokens_estimation=clip)
-        run, _ = engine(config, many(64, 128, 4096))
-        assert len(run.step().admitted) == admitted
+        assert len(cases.clip_of_outputs(clip).engine().step().admitted) == admitted
+
+    def test_case_23_a_ratio_of_1_is_safe_as_far_as_the_clip_sees(self) -> None:
+        """Held at 1.0 it lets in more than memory holds, where answers outgrow the clip."""
+        case = cases.clip_of_outputs(256, answer=512)
+        log, _ = case.turned(schedule_conservativeness=1.5, min_new_token_ratio_factor=1.0).run()
+        (first, *_), out = log.of(Retract), log.of(Preempt)
+        assert first.event.ratio < 1.0
+        assert len(out) == 12
+
+    @rule(
+        flag="enable_priority_scheduling",
+        default=False,
+        source=f"{SRT}/managers/scheduler.py:3198-3205",
+        ours="kvsched.sglang.Scheduler.new_prefill_batch",
+    )
+    def test_case_23_nobody_is_tried_until_somebody_leaves(self) -> None:
+        """After NO_TOKEN nobody is tried until one leaves; priority preemption clears the flag."""
+        case = cases.clip_of_outputs(4096, answer=512)
+        tried = {}
+        for priority in (False, True):
+            engine = case.turned(enable_priority_scheduling=priority).engine()
+            while not engine.log.of(Finish):
+                engine.step()
+            tried[priority] = [entry.step for entry in engine.log.of(Offer)]
+            assert len(engine.log.of(Admit)) == (26 if priority else 9)
+        assert set(tried[False]) == {0, 1}
+        assert set(tried[True]) == set(range(engine.steps))
 
 
 class TestCase26:
@@ -317,9 +323,9 @@ class TestCase32:
     )
     def test_case_32_three_run(self) -> None:
         """A pass charges prompt, outputs and a page for each request it admits: three, not four."""
-        run, scheduler = engine(Config(8000), many(4, 1000, 1000))  # outputs [chosen]
-        assert len(run.step().admitted) == 3
-        denial = scheduler.plan.denials[0]
+        first = cases.three_of_four().engine().step()
+        assert len(first.admitted) == 3
+        (denial,) = first.denials
         assert denial == Denial("r3", RESERVATION, need=2001, free=5000 + 3000, reserved=6004)
 
     @pytest.mark.parametrize(
@@ -351,7 +357,7 @@ class TestCase32:
 
         From then on each of the three reserves 0.7 of its outputs.
         """
-        run, scheduler = engine(Config(8000), many(4, 1000, outputs))
+        run = cases.three_of_four(outputs).engine()
         assert len(run.step().admitted) == 3
-        assert scheduler.full
+        assert [entry.event.full for entry in run.log.of(Full)] == [True]
         assert run.step().admitted == (["r3"] if joins else [])

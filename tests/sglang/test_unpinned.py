@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from kvsched.contract import POLICY, RESERVATION, TOKEN, Denial
-from kvsched.log import Log
-from kvsched.sglang import Config, Request
+from kvsched.engine import run
+from kvsched.log import Finish, Log
+from kvsched.sglang import Config, Request, Scheduler
 from kvsched.sglang.adder import Verdict
 from kvsched.sglang.events import Continued, Displace, Lose, Offer
 from kvsched.sglang.ignore_eos import Adder
@@ -19,6 +20,7 @@ from kvsched.sglang.policy import SchedulePolicy
 from kvsched.sglang.radix import Node, RadixTree
 from kvsched.sglang.req import Req
 from kvsched.sglang.retract import OUT_OF_MEMORY
+from kvsched.workload import Arrival
 
 rule = partial(pytest.mark.rule, engine="SGLang", version="0.5.18")
 SRT = "python/sglang/srt"
@@ -485,6 +487,20 @@ class TestTimeout:
         run.add("A", 15, 5)
         run.step(now=0)
         assert not run.step(now=10**9).finished
+
+    @pytest.mark.parametrize("later", [[], [10**9]])
+    def test_a_run_that_stands_still_waits_for_the_timeout_and_no_longer(
+        self, later: list[int]
+    ) -> None:
+        """Nothing fits, the next arrival is far off or never comes, the time is up in between."""
+        log = Log()
+        config = Config(16, req_waiting_timeout=5000)
+        times = [0, 40, *later]
+        events = [Arrival(at, Request(f"r{at}", ((at, 15),), 5, at)) for at in times]
+        outcome = run(Scheduler(config, log), events, log)
+        ends = {log.times[entry.step]: entry.event.id for entry in log.of(Finish)}
+        assert ends == {at + 5001: f"r{at}" for at in times}
+        assert outcome.verdict == "all_done"
 
     def test_a_chunked_request_is_not_in_the_queue(self, drive: Any) -> None:
         run = drive(max_total_tokens=100, req_waiting_timeout=1, chunked_prefill_size=4)

@@ -15,9 +15,14 @@ from kvsched.conform.recording import Recording, find, load
 from kvsched.conform.replay import replay
 from kvsched.conform.sglang.replay import replay as replay_sglang
 from kvsched.log import Log
+from kvsched.reserve.as_pages import as_pages
 from kvsched.sglang.board import Board
 from kvsched.sglang.steps import rebuild as rebuild_sglang
 from kvsched.steps import StepRecord, rebuild
+from kvsched.views import find as find_view
+from kvsched.views import replayed
+from kvsched.views.engines import Engine
+from kvsched.views.replayed_steps import engine
 from kvsched.views.trace import encode
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -86,10 +91,16 @@ def main() -> None:
         _write(recording.name, log, map(rebuilt, rebuild(log)))
     for name, log in loops():
         _write(name, log, iterations(log))
+    for params in find_view("replayed").samples():
+        records, config = replayed.replay(**params)
+        log, moments = as_pages(records, config)
+        _write(f"replayed {params}", log, map(rebuilt, rebuild(log)), engine(config, moments))
 
 
-def _write(name: str, log: Log, steps: Iterable[dict[str, Any]]) -> None:
-    trace = encode(log)
+def _write(
+    name: str, log: Log, steps: Iterable[dict[str, Any]], parts: Engine | None = None
+) -> None:
+    trace = encode(log, parts)
     line = {"name": name, "trace": trace, "steps": list(steps)[: len(trace["events"])]}
     sys.stdout.write(json.dumps(line, separators=(",", ":")) + "\n")
 

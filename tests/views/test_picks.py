@@ -9,14 +9,14 @@ from xml.etree import ElementTree
 import pytest
 
 from kvsched.log import Preempt
-from kvsched.views import find
+from kvsched.views import VIEWS, find
 from kvsched.views.storm import CELLS
 from kvsched.views.watermark import BURST, WATERMARKS, simulate
 from kvsched.vllm import Scheduler
 from kvsched.whatif import TaxRunning
 
 SVG = "{http://www.w3.org/2000/svg}"
-EACH = pytest.mark.parametrize("name", ["crossover", "ordering", "storm", "watermark"])
+EACH = pytest.mark.parametrize("name", [name for name in VIEWS if find(name).renderer == "picks"])
 
 
 @functools.cache

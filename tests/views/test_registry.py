@@ -17,7 +17,7 @@ from kvsched.views.params import Choice, Number, Param, Switch, Text
 from kvsched.views.view import Data
 
 EACH_VIEW = pytest.mark.parametrize("name", VIEWS)
-SLOW = {"storm", "watermark"}
+SLOW = {"starvation", "storm", "watermark"}
 """Their extremes take seconds each; the browser tests run them in both Pythons."""
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kvsched.reserve.budgets import budgets
-from kvsched.reserve.records import Snapshot
+from kvsched.reserve.budgets import budgets, waits
+from kvsched.reserve.records import AdmissionBlocked, Dispatch, Snapshot
 from kvsched.views import find
 from kvsched.views.reservations import PICKS, replayed
 
@@ -46,3 +46,29 @@ def test_who_recomputes_is_who_was_thrown_out() -> None:
     for point in VIEW()["points"]:
         assert (point["preempted"] > 0) == (point["recomputed"] > 0)
         assert (point["pick"] == "promise the prompt") == (point["preempted"] > 0)
+
+
+def test_what_the_head_waits_for_holds_at_every_boundary_in_between() -> None:
+    records, config = replayed("promise all", 12, 2, 1)
+    pool = {budget.t: budget for budget in budgets(records, config)}
+    blocked = {r.id: r for r in records if isinstance(r, AdmissionBlocked)}
+    for wait in waits(records):
+        need = blocked[wait.id].need
+        for t in range(wait.start, wait.end):
+            if t in pool:
+                draining = pool[t].draining if wait.binding == "credits" else 0
+                assert pool[t].slack + draining < need, wait
+
+
+def test_the_columns_are_the_dispatches() -> None:
+    for point in VIEW()["points"]:
+        records, config = replayed(point["pick"], 12, 2, 1)
+        tokens = {r.t: r.tokens for r in records if isinstance(r, Dispatch)}
+        assert {t: sum(parts) for t, *parts in point["work"]} == tokens
+        assert max(tokens.values()) <= config.max_tokens
+
+
+def test_who_is_larger_than_the_pool_is_told() -> None:
+    data = VIEW(factor=4)
+    assert [point["rejected"] for point in data["points"]] == [1, 1, 1]
+    assert all("1 rejected: larger than the pool." in said for said in data["says"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from random import Random
 
 import pytest
 
@@ -68,22 +67,8 @@ class TestCase13:
 
     @pytest.mark.parametrize("seed", range(4))
     def test_case_13_a_bounded_boost_lowers_the_worst_count(self, seed: int) -> None:
-        rng = Random(seed)
-        arrivals = [
-            Arrival(
-                2 * i,
-                Request(
-                    f"r{i:02}",
-                    ((10_000 * i, rng.randint(20, 60)),),
-                    rng.randint(20, 60),
-                    2 * i,
-                    rng.randint(0, 3),
-                ),
-            )
-            for i in range(40)
-        ]
-        config = Config(60, 4, 16, 128, 256, "priority")
-        plain, boosted = (log_of(kind, config, arrivals) for kind in (Scheduler, BoundedBoost))
+        case = cases.thrown_out_again("priority", seed)
+        (plain, _), (boosted, _) = case.run(), case.run(BoundedBoost)
         assert worst(boosted) < worst(plain)
 
     def test_case_14_equals_do_not_take_turns_in_throwing_each_other_out(self) -> None:

@@ -134,6 +134,27 @@ def test_bad_input_names_file_line_and_field(file: Any, name: str) -> None:
     assert len(text) < 500
 
 
+FIXES = {
+    "1e400": "number 1e400 is beyond a 64-bit float; write a smaller number",
+    "NaN": "NaN is not a JSON number; write a finite number",
+    "-Infinity": "-Infinity is not a JSON number; write a finite number",
+    "9" * 5000: "an integer of thousands of digits; write a smaller number",
+    "[" * 5000 + "]" * 5000: "nested too deeply; write it with fewer levels",
+    '0, "t": 1': 'key "t" twice in one object; keep one of them',
+    "1e3": "t: found 1000.0; write an integer from 0 to",
+    "]": "not JSON (Expecting value); write one JSON object a line",
+}
+"""What stands where a time should, and what is said of it."""
+
+
+@pytest.mark.parametrize("written", FIXES, ids=lambda text: text[:12])
+def test_the_fix_is_one_of_what_is_wrong(file: Any, written: str) -> None:
+    bad = '{"type": "cancel", "id": "a", "t": ' + written + "}"
+    with pytest.raises(InputError) as error:
+        Trace(file(HEAD, bad)).count()
+    assert f"line 2: {FIXES[written]}" in str(error.value)
+
+
 @pytest.mark.parametrize(("name", "problem"), [(".", "not a regular file"), ("x", "No such file")])
 def test_what_is_no_file_is_refused(tmp_path: Path, name: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):

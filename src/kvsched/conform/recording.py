@@ -78,6 +78,10 @@ def resolve(case: str) -> Path:
     """The recording meant by a path, or by a bare case name below ``tests/golden``."""
     if os.sep in case or case.endswith(SUFFIXES):
         return Path(case)
+    if not GOLDEN.is_dir():
+        problem = f"names a case of {GOLDEN}, and that folder is not here"
+        fix = "run it in the root of a clone of the project, or give a recording's path"
+        raise InputError(show(case), problem, fix)
     known: dict[str, list[Path]] = {}
     for path in find([GOLDEN]):
         known.setdefault(_stem(path), []).append(path)

@@ -102,6 +102,15 @@ class Fields:
             raise self._wrong(name, "a line of printable text")
         return value
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of strings, each of which prints as one line."""
+        values = self._list(name)
+        for i, value in enumerate(values):
+            if type(value) is not str or not value.strip() or not value.isprintable():
+                found = f"found {show(value)}"
+                raise self.refuse(f"{name}[{i}]", found, "write a line of printable text")
+        return tuple(values)
+
     def flag(self, name: str) -> bool:
         """True or false."""
         value = self._need(name)

@@ -139,8 +139,9 @@ def run(
     """Run a workload to its end and say how it ended.
 
     A run always ends: PATIENCE steps that neither deliver a token nor bring any request further
-    than it ever was are a deadlock or a livelock, or, if an event is still to come, a wait for it:
-    the clock jumps there. A step that waits for something the executor has due does not count,
+    than it ever was are a deadlock or a livelock; or, if an event is still to come, or a time at
+    which the scheduler acts by itself (its ``next_wake``, if it has one), a wait: the clock jumps
+    to whichever is first. A step that waits for something the executor has due does not count,
     unless it begins a load.
     """
     return drive(Engine(scheduler, workload, log, clock, executor, lag, door), max_steps)
@@ -158,7 +159,7 @@ def drive(engine: Engine, max_steps: int | None = None) -> Outcome:
         plan = engine.advance(max_steps)
         progress.see(plan, engine.executor.due())
         if progress.idle_steps >= PATIENCE:
-            ahead = engine.calendar.next_at()
+            ahead = _next_time(engine)
             if ahead is None:
                 return Outcome(progress.verdict, engine.steps, engine.now, _holdings(scheduler))
             engine.now = max(engine.now, ahead)
@@ -220,6 +221,13 @@ class _Progress:
                 self.furthest[row.id] = row.start + row.tokens
                 gained = True
         return gained
+
+
+def _next_time(engine: Engine) -> int | None:
+    """When something can change though nobody moves; None: never."""
+    wake = getattr(engine.scheduler, "next_wake", None)
+    times = (engine.calendar.next_at(), wake() if wake is not None else None)
+    return min((time for time in times if time is not None), default=None)
 
 
 def _holdings(scheduler: Scheduler) -> dict[str, int]:

@@ -101,7 +101,8 @@ class Telling:
             case rec.CancelIgnored():
                 return f"A cancellation of {record.id} is ignored: it is {record.reason}."
             case rec.Released():
-                return f"{blocks(record.pages)} of {record.id}'s are free again."
+                pages = record.pages
+                return f"{blocks(pages)} of {record.id}'s {are(pages)} free again."
         return None
 
 
@@ -116,11 +117,10 @@ def _why(r: rec.AdmissionBlocked) -> str:
             f"{n(r.need)} + {n(r.credits)} promised + {n(r.draining)} draining > "
             f"{n(r.capacity)}. This points to cleanup: the draining pages alone stand in the way."
         )
-    free = (
-        f"though {blocks(r.free_pages)} are free: they are promised"
-        if r.free_pages
-        else ("and no page is free")
-    )
+    free = "and no page is free"
+    if r.free_pages:
+        those = "it is" if r.free_pages == 1 else "they are"
+        free = f"though {blocks(r.free_pages)} {are(r.free_pages)} free: {those} promised"
     return (
         f"{n(r.need)} + {n(r.credits)} promised > {n(r.capacity)}, {free}. This points to credits."
     )

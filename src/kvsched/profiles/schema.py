@@ -6,20 +6,27 @@
     name        letters, digits, "-" and "."; a packaged file is called <name>.json
     kind        "measured" | "published" | "datasheet"
     device      the device's own name for itself
-    provenance? {driver, torch, date, method}: required if measured, absent otherwise
+    provenance? {backend, dtype, driver, torch, date, method, notes?: [text]}: required if measured,
+                 absent otherwise                              backend: cuda | cpu
     sources?    {key: {title, url, note?}}
     peaks?      {bf16_tflop_s?, memory_gb_s?, link_gb_s?}      dense; link: one direction, raw
-    ceilings?   {matmul_tflop_s?, copy_gb_s?}                  a large multiply, a large copy
+    ceilings?   {matmul_tflop_s?, copy_gb_s?}                  a large multiply; a large copy on the
+                                                               device, bytes read plus written
     step?       {model, base_ns, prefill_ns_per_token, attention_ns_per_token2,
                  decode_ns_per_context_token}                  model: one of kvsched.costs.MODELS
-    prefill?    [{what, model, points: [{tokens, ms}]}]
-    decode?     [{what, model, batch, context, ms}]
+    prefill?    [{what, model, part?, points: [{tokens, ms}]}]
+    suffix?     [{what, model, part?, tokens, points: [{cached, ms}]}]
+    decode?     [{what, model, part?, batch, context, ms}]
     copies?     [{route, direction, points: [{fragment_bytes, gb_s}],
                  smooth?: {latency_us, rate_gb_s}}]            direction: d2h | h2d | both
 
+``part`` is {layers, ranks}: the times are of so many layers, each as one of so many tensor-parallel
+ranks computes it, and are stored as timed; absent, they are of the whole model. A measurement
+(``part`` present) names one of kvsched.costs.MODELS.
+
 Units are in the names: ns, µs, ms; GB/s = 10**9 bytes per second; TFLOP/s = 10**12 per second.
-Every number beside an integer key (tokens, batch, context, fragment_bytes) is a quantity, an
-object with ``value`` and exactly one origin:
+Every number that is no integer key (tokens, cached, batch, context, fragment_bytes, and those of
+``part``) is a quantity, an object with ``value`` and exactly one origin:
 
 - ``source``, a key of ``sources``: all of a published or datasheet profile, and ``peaks`` always;
 - ``samples``, at least 10 raw values whose median is ``value``: all of a measured profile;
@@ -41,12 +48,14 @@ from kvsched.costs.shapes import MODELS
 from kvsched.profiles.profile import (
     CopyTable,
     DecodePoint,
+    Part,
     PrefillTable,
     Profile,
     Provenance,
     Quantity,
     Source,
     StepTable,
+    SuffixTable,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +64,7 @@ if TYPE_CHECKING:
 VERSION = 1
 KINDS = ("measured", "published", "datasheet")
 DIRECTIONS = ("d2h", "h2d", "both")
+BACKENDS = ("cuda", "cpu")
 MIN_SAMPLES = 10
 PEAKS = ("bf16_tflop_s", "memory_gb_s", "link_gb_s")
 CEILINGS = ("matmul_tflop_s", "copy_gb_s")
@@ -65,8 +75,8 @@ STEP = (
     "decode_ns_per_context_token",
 )
 
-_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
-_MEASUREMENTS = ("ceilings", "step", "prefill", "decode", "copies")
+SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
+_MEASUREMENTS = ("ceilings", "step", "prefill", "suffix", "decode", "copies")
 
 
 def build(file: Fields) -> Profile:
@@ -76,7 +86,7 @@ def build(file: Fields) -> Profile:
         found = f"found version {file.get('schema')}"
         raise file.refuse("schema", found, f"this reads version {VERSION}")
     name = file.text("name")
-    if not _SLUG.fullmatch(name):
+    if not SLUG.fullmatch(name):
         raise file.refuse("name", f"found {name!a}", "use letters, digits, - and .")
     kind = _one_of(file, "kind", KINDS)
     quantities = _Quantities(file, kind)
@@ -91,6 +101,7 @@ def build(file: Fields) -> Profile:
         prefill=tuple(map(quantities.prefill, file.children("prefill"))),
         decode=tuple(map(quantities.decode, file.children("decode"))),
         copies=tuple(map(quantities.copies, file.children("copies"))),
+        suffix=tuple(map(quantities.suffix, file.children("suffix"))),
     )
 
 
@@ -127,18 +138,31 @@ class _Quantities:
         )
 
     def prefill(self, fields: Fields) -> PrefillTable:
-        fields.only("what", "model", "points")
+        fields.only("what", "model", "part", "points")
         points = self.points(fields, "tokens", "ms")
-        return PrefillTable(fields.text("what"), fields.text("model"), points)
+        part = _part(fields)
+        return PrefillTable(fields.text("what"), fields.text("model"), points, part)
+
+    def suffix(self, fields: Fields) -> SuffixTable:
+        fields.only("what", "model", "part", "tokens", "points")
+        tokens = fields.integer("tokens")
+        points = self.points(fields, "cached", "ms")
+        if points[-1][0] >= tokens:
+            found = f"{points[-1][0]} cached of {tokens} tokens"
+            raise fields.refuse("points", found, "leave at least one token to compute")
+        part = _part(fields)
+        return SuffixTable(fields.text("what"), fields.text("model"), tokens, points, part)
 
     def decode(self, fields: Fields) -> DecodePoint:
-        fields.only("what", "model", "batch", "context", "ms")
+        fields.only("what", "model", "part", "batch", "context", "ms")
+        part = _part(fields)
         return DecodePoint(
             fields.text("what"),
             fields.text("model"),
             fields.integer("batch"),
             fields.integer("context"),
             self.one(fields, "ms"),
+            part,
         )
 
     def copies(self, fields: Fields) -> CopyTable:
@@ -203,6 +227,22 @@ def _samples(fields: Fields, value: float) -> tuple[float, ...]:
     return samples
 
 
+def _part(fields: Fields) -> Part | None:
+    """Layers and ranks that the model has, if only a part of it was timed."""
+    if not fields.has("part"):
+        return None
+    part = fields.child("part")
+    part.only("layers", "ranks")
+    model = MODELS[_one_of(fields, "model", tuple(MODELS))]
+    layers, ranks = part.integer("layers"), part.integer("ranks")
+    if layers > model.num_hidden_layers:
+        raise part.refuse("layers", f"{layers}", f"{model.name} has {model.num_hidden_layers}")
+    if model.num_key_value_heads % ranks:
+        found = f"{ranks} does not divide {model.num_key_value_heads} KV heads"
+        raise part.refuse("ranks", found, "write a divisor")
+    return Part(layers, ranks)
+
+
 def _sources(file: Fields) -> dict[str, Source]:
     if not file.has("sources"):
         return {}
@@ -226,9 +266,12 @@ def _provenance(file: Fields, kind: str) -> Provenance | None:
             raise file.refuse("provenance", found, "remove it, or make the kind measured")
         return None
     fields = file.child("provenance")
-    names = ("driver", "torch", "date", "method")
-    fields.only(*names)
-    provenance = Provenance(*(fields.text(name) for name in names))
+    names = ("dtype", "driver", "torch", "date", "method")
+    fields.only("backend", *names, "notes")
+    backend = _one_of(fields, "backend", BACKENDS)
+    dtype, driver, torch, date, method = (fields.text(name) for name in names)
+    said = fields.texts("notes") if fields.has("notes") else ()
+    provenance = Provenance(backend, dtype, driver, torch, date, method, said)
     try:
         datetime.date.fromisoformat(provenance.date)
     except ValueError:

@@ -7,7 +7,7 @@ that is when it starts to compute; its promise came before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,13 +34,11 @@ def as_log(records: Iterable[rec.Record]) -> Log:
 
     It names no engine: it holds common events alone.
     """
-    log = Log()
-    reader = _Reader(log)
+    reader = Reader(Log())
     for record in records:
         reader.see(record)
-    if len(log.ends) < len(log.times):
-        log.end(log.times[-1])
-    return log
+    reader.close()
+    return reader.log
 
 
 @dataclass(slots=True)
@@ -54,16 +52,24 @@ class _Known:
     preemptions: int = 0
 
 
-class _Reader:
+class Reader:
+    """Sees a replay's records in order, and writes ``log``."""
+
     def __init__(self, log: Log) -> None:
         self.log = log
         self.known: dict[str, _Known] = {}
+        self.dispatched = True
 
     def see(self, record: Any) -> None:
         """Take one record in; those that only explain are passed over."""
         see = getattr(self, f"_{rec.NAMES[type(record)]}", None)
         if see is not None:
             see(record)
+
+    def close(self) -> None:
+        """End the last step."""
+        if self.log.times:
+            self._end(self.log.times[-1])
 
     def _at(self, t: int, event: Event) -> None:
         """Write an event at the boundary of time ``t``."""
@@ -74,9 +80,26 @@ class _Reader:
         """Begin the step of this boundary, unless it has begun."""
         log = self.log
         if not log.times or log.times[-1] != t:
-            if len(log.ends) < len(log.times):
-                log.end(t)
+            self._end(t)
             log.begin(len(log.times), t)
+            self.dispatched = False
+
+    def _end(self, t: int) -> None:
+        """End the step at ``t``, unless its dispatch has; with none, nobody computes in it."""
+        if not self.dispatched:
+            self._idle(())
+        if len(self.log.ends) < len(self.log.times):
+            self.log.end(t)
+
+    def _idle(self, rows: Container[str]) -> None:
+        """Write who has one token left and no row: without a word it would count as computed."""
+        late = tuple(
+            request_id
+            for request_id, known in self.known.items()
+            if known.running and known.num_tokens - known.computed <= 1 and request_id not in rows
+        )
+        if late:
+            self.log.add(Idle(late))
 
     def _arrival(self, r: rec.Arrival) -> None:
         at = r.t if r.arrived is None else r.arrived
@@ -95,12 +118,8 @@ class _Reader:
 
     def _dispatch(self, r: rec.Dispatch) -> None:
         self._begin(r.t)
-        rows = {part.id for part in r.rows}
-        late = tuple(
-            request_id
-            for request_id, known in self.known.items()
-            if known.running and known.num_tokens - known.computed <= 1 and request_id not in rows
-        )
+        self.dispatched = True
+        self._idle({part.id for part in r.rows})
         for part in r.rows:
             known = self.known[part.id]
             if not known.running:
@@ -110,8 +129,6 @@ class _Reader:
                 self._at(r.t, Chunk(part.id, part.tokens))
             known.running = True
             known.computed += part.tokens
-        if late:
-            self._at(r.t, Idle(late))
 
     def _dispatch_done(self, r: rec.DispatchDone) -> None:
         self.log.end(r.t)

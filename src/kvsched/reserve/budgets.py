@@ -1,4 +1,4 @@
-"""The pool over time, read off a replay's records: what is taken, promised, draining."""
+"""Read off a replay's records: the pool over time, and for what the head of the queue waited."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ class Budget(NamedTuple):
     promised: int
     draining: int
     slack: int
+
+
+class Wait(NamedTuple):
+    """The head of the queue must wait from ``start`` to ``end``, for one reason."""
+
+    start: int
+    end: int
+    id: str
+    binding: str
 
 
 @dataclass(slots=True)
@@ -62,3 +71,22 @@ def _follow(record: rec.Record, held: dict[str, _Held], config: Config) -> int:
         case rec.Released():
             return -record.pages
     return 0
+
+
+def waits(records: Iterable[rec.Record]) -> Iterator[Wait]:
+    """For what the head of the queue waited, one reason after the other."""
+    since: rec.AdmissionBlocked | None = None
+    for record in records:
+        match record:
+            case rec.AdmissionBlocked() | rec.Admitted():
+                ends = since is not None
+            case rec.Cancelled():
+                ends = since is not None and since.id == record.id
+            case _:
+                continue
+        if ends and since is not None and since.t < record.t:
+            yield Wait(since.t, record.t, since.id, since.binding)
+        if isinstance(record, rec.AdmissionBlocked):
+            since = record
+        elif ends:
+            since = None

@@ -7,6 +7,8 @@ managers/scheduler_components/batch_result_processor.py (B).
 
 from __future__ import annotations
 
+from math import floor
+
 from kvsched.contract import Control, Denial, Plan, Result, Row
 from kvsched.errors import InputError
 from kvsched.invariants import Snapshot
@@ -117,6 +119,13 @@ class Scheduler(Prefill):
         """Has it waited longer than allowed? Off unless the limit is positive (C:2816)."""
         limit, since = self.config.req_waiting_timeout, r.wait_queue_entry_time
         return limit > 0 and since is not None and since < self.now - limit
+
+    def next_wake(self) -> int | None:
+        """When the next of those who wait has waited too long; None without a limit."""
+        limit = self.config.req_waiting_timeout
+        since = [r.wait_queue_entry_time for r in self.waiting]
+        times = [floor(entry + limit) + 1 for entry in since if entry is not None and limit > 0]
+        return min(times, default=None)
 
     def end_reason(self, r: Req, token: int) -> tuple[str, str] | None:
         """Status and reason with which ``r`` ends at the token just appended, or None."""

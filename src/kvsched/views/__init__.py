@@ -17,13 +17,17 @@ from kvsched.views.view import Data, Selection, Table, View
 __all__ = ["VIEWS", "Data", "Selection", "Table", "View", "find", "line", "parity", "reply"]
 
 VIEWS: Mapping[str, str] = {
+    "adder": "kvsched.views.adder",
     "admission": "kvsched.views.admission",
     "crossover": "kvsched.views.crossover",
     "lifecycle": "kvsched.views.lifecycle",
+    "measured": "kvsched.views.measured",
     "ordering": "kvsched.views.ordering",
     "pair": "kvsched.views.pair",
     "preemption": "kvsched.views.preemption",
+    "replayed": "kvsched.views.replayed",
     "reservations": "kvsched.views.reservations",
+    "starvation": "kvsched.views.starvation",
     "states": "kvsched.views.states",
     "storm": "kvsched.views.storm",
     "tour": "kvsched.views.tour",

@@ -14,8 +14,9 @@ from kvsched.costs import (
     survival_threshold,
 )
 from kvsched.costs.units import KiB, binary
+from kvsched.profiles import Profile
 from kvsched.views.crossover_figure import draw, table
-from kvsched.views.params import Choice, Number
+from kvsched.views.params import Choice, Listed, Number
 from kvsched.views.view import Data, View
 
 FRAGMENTS = tuple(k * KiB for k in (4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 16_384))
@@ -60,8 +61,8 @@ def compute(rate: int, link: str, copies: str) -> Data:
         ],
         "sentence": (
             f"{carried.TOKENS:,} tokens of Llama-3-8B, prefilled at {rate:,} tokens a second: "
-            f"recomputing wins {_if(small['threshold'])} with fragments of 32 KiB, "
-            f"{_if(large['threshold'])} with 2 MiB."
+            f"recomputing wins {wins_if(small['threshold'])} with fragments of 32 KiB, "
+            f"{wins_if(large['threshold'])} with 2 MiB."
         ),
         "caption": (
             "Above the heavy line recomputing is sooner, below it swapping. Thin lines: the same "
@@ -80,9 +81,16 @@ def _ways(link: str, *, smooth: bool) -> tuple[Link, Link]:
     """The link's two directions, out of the device and back."""
     if link == WIRE:
         return carried.WIRE, carried.WIRE
-    h100 = profiles.load("h100-sxm")
-    out, back = h100.copy("dma", "d2h"), h100.copy("dma", "h2d")
-    return (out.smooth, back.smooth) if smooth else (out.link, back.link)
+    return _profile(link).ways(smooth=smooth)
+
+
+def _profile(link: str) -> Profile:
+    return profiles.load("h100-sxm" if link == PUBLISHED else link)
+
+
+def _links() -> tuple[str, ...]:
+    """The published link, the wire, and the reader's own profiles."""
+    return (PUBLISHED, WIRE, *profiles.own())
 
 
 def _point(fragment: int, ways: tuple[Link, Link], cold: float, copies: str) -> dict[str, float]:
@@ -105,20 +113,24 @@ def _says(name: str, point: dict[str, float], cold: float, rate: int, copies: st
     return (
         f"In fragments of {name}, {carried.SWAP_BYTES / 1e9:.2f} GB take {ways}{HIDDEN[copies]}. "
         f"A cold prefill at {rate:,} tokens a second takes {1000 * cold:.0f} ms: recomputing wins "
-        f"{_if(point['threshold'])}."
+        f"{wins_if(point['threshold'])}."
     )
 
 
-def _if(threshold: float) -> str:
+def wins_if(threshold: float) -> str:
     """The condition under which recomputing wins."""
     if threshold == 0:
         return "even if nothing survives"
+    if threshold > 0.994:
+        return "only if next to nothing is lost"
     return f"if more than {100 * threshold:.0f}\N{NO-BREAK SPACE}% survives"
 
 
 def _link(link: str) -> str:
     if link == WIRE:
         return "The link is PCIe Gen5 x16's raw rate, which no copy reaches."
+    if link != PUBLISHED:
+        return f"Bandwidths of {_profile(link).origin}."
     return "Bandwidths are read off plots (vLLM blog, 2026-01-08, Figures 3 and 4), ±0.5 GB/s."
 
 
@@ -131,7 +143,7 @@ VIEW = View(
     table=table,
     params=(
         Number("rate", "prefill, tok/s", 40_500, 5_000, 300_000, 500),
-        Choice("link", "link", PUBLISHED, (PUBLISHED, WIRE)),
+        Listed("link", "link", PUBLISHED, _links),
         Choice("copies", "waited for", ROUND_TRIP, (ROUND_TRIP, BACK_ONLY)),
     ),
     selection={"pick": 9},

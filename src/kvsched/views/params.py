@@ -90,6 +90,31 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """One of the words that ``listed`` gives when it is asked: files may have come since."""
+
+    name: str
+    label: str
+    default: str
+    listed: Callable[[], tuple[str, ...]]
+
+    def check(self, value: Any) -> str:
+        """The word itself; InputError if it is not among those there are now."""
+        return self._choice().check(value)
+
+    @property
+    def extremes(self) -> tuple[str, ...]:
+        return self.listed()
+
+    def control(self) -> dict[str, Any]:
+        """What a front end needs to draw the control."""
+        return self._choice().control()
+
+    def _choice(self) -> Choice:
+        return Choice(self.name, self.label, self.default, self.listed())
+
+
+@dataclass(frozen=True, slots=True)
 class Switch:
     """On or off."""
 
@@ -148,4 +173,4 @@ class Text:
         return {"name": self.name, "label": self.label, "kind": "text", "longest": self.longest}
 
 
-Param = Number | Choice | Switch | Text
+Param = Number | Choice | Listed | Switch | Text

@@ -1,4 +1,4 @@
-"""One trace under three promises: what of the pool is taken, promised, draining, and left.
+"""One trace under three promises: the three budgets over time, and for what the queue waits.
 
 Eight requests, a block of four tokens, ticks. The simulator of ``kvsched.reserve``, no engine.
 """
@@ -13,15 +13,16 @@ from kvsched.replay import replay_reserve
 from kvsched.request import EOS, Request, Stop
 from kvsched.reserve import Config, Record
 from kvsched.reserve.as_log import as_log
-from kvsched.reserve.budgets import budgets
-from kvsched.reserve.records import AdmissionBlocked, Completed, Preempted, Stalled
+from kvsched.reserve.budgets import budgets, waits
+from kvsched.reserve.records import Completed, Dispatch, Preempted, Rejected
 from kvsched.views.params import Number
 from kvsched.views.reservations_figure import draw, table
 from kvsched.views.view import Data, View
 from kvsched.workload import Arrival
 from kvsched.workload.trace import Line
 
-BLOCK_SIZE, BLOCKS = 4, 12
+BLOCK_SIZE, BLOCKS, TOKENS = 4, 12, 16
+"""Tokens of a block, usable blocks at first, and the token budget of a dispatch."""
 REQUESTS = (
     (0, 6, 8), (0, 14, 5), (1, 4, 12), (2, 10, 6), (4, 8, 10), (4, 3, 9), (9, 12, 4), (10, 5, 7)
 )  # fmt: skip
@@ -31,6 +32,8 @@ PICKS: dict[str, dict[str, Any]] = {
     "promise all": {},
     "promise the prompt": {"reserve": "preempt"},
 }
+WAITS_FOR = {"serial": "its turn", "credits": "promises to end", "draining": "pages to drain"}
+"""What the head of the queue waits for, by binding."""
 
 
 def replayed(
@@ -40,7 +43,7 @@ def replayed(
     config = Config(
         block_size=BLOCK_SIZE,
         blocks=blocks,
-        max_tokens=16,
+        max_tokens=TOKENS,
         max_rows=8,
         chunk=8,
         release_delay=release_delay,
@@ -64,6 +67,7 @@ def compute(blocks: int, release_delay: int, factor: int) -> Data:
     cap = "the exact output" if factor == 1 else f"{factor} times the output"
     return {
         "blocks": blocks,
+        "budget": TOKENS,
         "until": max(point["pool"][-1][0] for point in points),
         "picks": list(PICKS),
         "points": points,
@@ -74,10 +78,11 @@ def compute(blocks: int, release_delay: int, factor: int) -> Data:
             f"{prompt['end']} with the prompt alone promised and {prompt['preempted']} preemptions."
         ),
         "caption": (
-            "The pool over time under the promise picked. Every block is taken, promised and not "
-            "taken yet, draining, or slack; slack is what admission can still promise, and is "
-            f"never below zero. {len(REQUESTS)} requests, blocks of {BLOCK_SIZE} tokens. A tick "
-            "is synthetic: it estimates no time of any device."
+            "Above: every block is taken, promised and not taken yet, draining, or slack, which "
+            "is what admission can still promise and is never below zero. Middle: what the head "
+            "of the queue waits for, and the tokens of each dispatch. Below: when the last "
+            f"request completes under each promise. {len(REQUESTS)} requests, blocks of "
+            f"{BLOCK_SIZE} tokens. A tick is synthetic: it estimates no time of any device."
         ),
         "alt": (
             f"Stacked blocks over ticks, {blocks} in all, for three promises. The last request "
@@ -89,35 +94,46 @@ def compute(blocks: int, release_delay: int, factor: int) -> Data:
 def _point(pick: str, blocks: int, release_delay: int, factor: int) -> dict[str, Any]:
     records, config = replayed(pick, blocks, release_delay, factor)
     kinds = Counter(type(record) for record in records)
-    why = Counter(r.binding for r in records if isinstance(r, AdmissionBlocked))
     metrics = measure(as_log(records), second=1)
     return {
         "pick": pick,
         "pool": [list(budget) for budget in budgets(records, config)],
+        "waits": [[wait.start, wait.end, wait.binding] for wait in waits(records)],
+        "work": [_work(record) for record in records if isinstance(record, Dispatch)],
         "end": max((r.t for r in records if isinstance(r, Completed)), default=0),
         "done": kinds[Completed],
+        "rejected": kinds[Rejected],
         "preempted": kinds[Preempted],
-        "stalled": kinds[Stalled],
         "recomputed": metrics.tokens_recomputed,
-        "waits": {name: why[name] for name in ("serial", "credits", "draining") if why[name]},
         "ttft": round(metrics.time_to_first_token.mean, 1),
     }
 
 
+def _work(dispatch: Dispatch) -> list[int]:
+    """When, and its tokens of prefill and of decode."""
+    decodes = sum(part.kind == "decode" for part in dispatch.rows)
+    return [dispatch.t, dispatch.tokens - decodes, decodes]
+
+
+def waited(point: dict[str, Any]) -> dict[str, int]:
+    """Ticks that the head of the queue waited, by binding."""
+    ticks: Counter[str] = Counter()
+    for start, end, binding in point["waits"]:
+        ticks[binding] += end - start
+    return {name: ticks[name] for name in WAITS_FOR if ticks[name]}
+
+
 def _says(point: dict[str, Any]) -> str:
     """One run in a sentence, and what its waiting points to."""
-    causes = {
-        "serial": "somebody else is served",
-        "credits": "the blocks are promised",
-        "draining": "pages drain",
-    }
     told = (
         f"{point['pick'].capitalize()}: {point['done']} requests complete by tick {point['end']}, "
         f"mean TTFT {point['ttft']} ticks."
     )
-    waits = "; ".join(f"{causes[name]}, {count} times" for name, count in point["waits"].items())
-    if waits:
-        told += f" The head of the queue waited because: {waits}."
+    if point["rejected"]:
+        told += f" {point['rejected']} rejected: larger than the pool."
+    ticks = [f"{count} for {WAITS_FOR[name]}" for name, count in waited(point).items()]
+    if ticks:
+        told += f" Ticks that the head of the queue waited: {', '.join(ticks)}."
     if point["preempted"]:
         told += f" {point['preempted']} preemptions, {point['recomputed']} tokens computed again."
     return told

@@ -27,14 +27,14 @@ _AFTERWARDS = 5
 """Steps kept after the last event of a run that stands still."""
 
 
-def encode(log: Log) -> dict[str, Any]:
-    """The run as one JSON-able dict.
+def encode(log: Log, engine: Engine | None = None) -> dict[str, Any]:
+    """The run as one JSON-able dict, read by the parts of ``engine``, by default its own.
 
     Raises InputError for a run whose tokens come late or several at once: the player's script
     does not fold those.
     """
     refuse_late_tokens(log)
-    engine = of_engine(log, ENGINES)
+    engine = engine if engine is not None else of_engine(log, ENGINES)
     told = _Telling(log, engine)
     for moment in _kept(engine.follow(log)):
         told.see(moment)

@@ -179,7 +179,8 @@ def _object(line: bytes) -> dict[str, Any]:
     try:
         value = parse(text)
     except InputError as error:
-        raise InputError("", error.problem, "write one JSON object a line") from None
+        fix = "write one JSON object a line" if error.place else error.fix  # where: not JSON at all
+        raise InputError("", error.problem, fix) from None
     if not isinstance(value, dict):
         raise InputError("", f"found {show(value)}", "write one JSON object a line")
     return value

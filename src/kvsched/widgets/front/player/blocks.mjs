@@ -1,7 +1,8 @@
 // Whose is each block: held, shared, cached with nobody holding it, or empty.
 import { num } from "./run.mjs";
 
-/** Every block's form and owner at a step, and its place in the free queue. */
+/** Every block's form and owner at a step, and its place in the free queue. A pool whose blocks are
+    only counted has no such queue. */
 export class Blocks {
   constructor(run, step, number) {
     const { board } = step;
@@ -24,7 +25,7 @@ export class Blocks {
       this.totals[form] += 1;
       if (form === "cached") this.owner[block] = board.cached.get(block);
     }
-    this.queue = [...board.free];
+    this.queue = run.config.counted ? [] : [...board.free];
     this.place = new Map(this.queue.map((block, at) => [block, at + 1]));
     const phases = new Map();
     this.phase = (block) => {

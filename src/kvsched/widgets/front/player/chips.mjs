@@ -46,9 +46,9 @@ function rowsOf(run, { board }, panel) {
   return rows;
 }
 
-/** Who would be thrown out next, by the policy's own rule. */
+/** Who would be thrown out next, by the policy's own rule; under "fifo" nobody ever is. */
 function victimOf({ policy, retraction, sign }, running) {
-  if (running.length < 2) return "";
+  if (running.length < 2 || policy === "fifo") return "";
   if (retraction) return leastKept(retraction === "priority" ? -sign : 0, running);
   if (policy === "fcfs") return `${running.at(-1).id} is the next victim, admitted last`;
   const worse = (one, other) => one.priority - other.priority || one.arrival_time - other.arrival_time;

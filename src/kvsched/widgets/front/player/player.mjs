@@ -8,7 +8,7 @@ import { drawLanes, laneLayout } from "./lanes.mjs";
 import { legend } from "./legend.mjs";
 import { drawMap, mapLayout } from "./map.mjs";
 import { lookOf } from "./pen.mjs";
-import { countsOf, takenWords } from "./poolwords.mjs";
+import { countsOf, promisesOf, takenWords } from "./poolwords.mjs";
 import { counted, num, Run } from "./run.mjs";
 import { scrubber } from "./scrub.mjs";
 import { longestOf, sentence } from "./sentence.mjs";
@@ -90,7 +90,7 @@ export function player(host) {
       event.kind === "free" ? sum + event.front.length + event.back.length : sum), 0);
     chips.draw(run, step, { number, selected, panel });
     tests.draw(panel, step.board.queues.waiting.items.length);
-    parts.counts.replaceChildren(...countsOf(blocks));
+    parts.counts.replaceChildren(...(panel.pool ? promisesOf(panel.pool) : countsOf(blocks)));
     parts.size.textContent = `${counted(blocks.count, run.unit)} of ${counted(run.config.size, "token")}`;
     parts.out.textContent = queueNote(blocks, given);
     const { map } = parts, cursor = host.selection.block || 1;
@@ -131,6 +131,7 @@ export function player(host) {
         parts.now.append(host.said);
         parts.title.textContent = `KV ${run.unit}s`;
         parts.map.setAttribute("aria-label", run.unit);
+        parts.waiting.hidden = Boolean(run.config.counted);
         host.body.replaceChildren(parts.page);
         reserve();
       }
@@ -173,11 +174,12 @@ function pageOf({ scrub, chips, tests, alone, key }) {
     el("p", { class: "kv-number" }, el("small", {}, "step "), parts.number, " ", parts.of));
   const head = (words, beside) => el("p", { class: "kv-head" }, words, " ", beside);
   const bold = (words) => el("b", {}, words);
+  parts.waiting = el("div", {}, head(bold("Free queue"), parts.out), parts.queue);
   parts.page = el("div", { class: "kv-player" },
     parts.now, parts.lanes, scrub.box, ...alone,
     el("div", { class: "kv-below" },
       el("div", { class: "kv-pool", role: "group", "aria-label": "KV blocks" },
-        head(parts.title, parts.size), parts.counts, parts.map, parts.note, head(bold("Free queue"), parts.out), parts.queue),
+        head(parts.title, parts.size), parts.counts, parts.map, parts.note, parts.waiting),
       el("div", { class: "kv-side" },
         el("div", { role: "group", "aria-label": "Queues" }, head(bold("Queues"), el("span", {}, "head first")), chips.box), tests.box)),
     ...key);

@@ -12,12 +12,20 @@ const WORDS_OF = { held: "held", shared: "shared", cached: "cached, no one holds
 
 /** The counts, which are the key to the map's forms. */
 export function countsOf({ totals }) {
-  return Object.entries(totals).filter(([form, count]) => form !== "shared" || count).map(([form, count]) => {
-    const item = el("span", { class: `is-${form}` });
-    item.innerHTML = `<svg viewBox="0 0 13 13" aria-hidden="true">${GLYPHS[form]}</svg>`;
-    item.append(`${num(count)} ${WORDS_OF[form]}`);
-    return item;
-  });
+  return Object.entries(totals).filter(([form, count]) => form !== "shared" || count).map(([form, count]) => countOf(form, count, WORDS_OF[form]));
+}
+
+/** The same of a pool that is promised before it is taken; draining pages are still held. */
+export function promisesOf([taken, promised, draining, slack]) {
+  return [countOf("held", taken, "taken"), countOf("held", draining, "draining"),
+    countOf("empty", promised, "free, and promised"), countOf("empty", slack, "slack")];
+}
+
+function countOf(form, count, words) {
+  const item = el("span", { class: `is-${form}` });
+  item.innerHTML = `<svg viewBox="0 0 13 13" aria-hidden="true">${GLYPHS[form]}</svg>`;
+  item.append(`${num(count)} ${words}`);
+  return item;
 }
 
 /** One line about the blocks that were taken in this step. */

@@ -3,7 +3,7 @@ import { Board } from "./board.mjs";
 import { eventsOf } from "./decode.mjs";
 import { SGLangBoard } from "./sglang.mjs";
 
-const BOARDS = { vllm: Board, sglang: SGLangBoard };
+const BOARDS = { vllm: Board, sglang: SGLangBoard, reserve: Board };
 
 const APART = 32;
 

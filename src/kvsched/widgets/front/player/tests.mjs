@@ -6,10 +6,11 @@ const LIMIT = 78; // per cent of the track
 
 const TITLE = { retraction: "Do the next tokens fit?", growth: "Growth before admission", denied: "May the next one come in?", admitted: "May the next one come in?", idle: "What this step used" };
 const NAME = { tokens: "Token budget", slots: "Slots", whole: "Whole sequence", chunk: "Next chunk", watermark: "Watermark", blocks: "Pool",
-  memory: "Memory, outputs to come included", left: "Tokens left of the pass" };
+  memory: "Memory, outputs to come included", left: "Tokens left of the pass",
+  turn: "One at a time", credits: "Credits", drains: "Credits and drains", pages: "Pages", rows: "Rows" };
 const REFUSED_BY = { tokens: "the token budget", slots: "the slot test", whole: "the whole-sequence test", chunk: "the next-chunk test", watermark: "the watermark",
-  memory: "the memory test", left: "the token test" };
-const UNIT = { tokens: "token", slots: "slot", memory: "token", left: "token" };
+  memory: "the memory test", left: "the token test", turn: "the serial policy", credits: "the credits", drains: "draining pages" };
+const UNIT = { tokens: "token", slots: "slot", memory: "token", left: "token", turn: "place" };
 
 /** The panel; on a phone it shows the binding test and a button for the rest. */
 export function testPanel() {
@@ -88,6 +89,12 @@ const WORDS = {
   left: ({ asked, limit }) => (asked ? `${num(asked)} needed ${sign(asked, limit)} ${num(limit)} left` : "not reached"),
   tokens: spent("spent"),
   slots: spent("running"),
+  turn: spent("active"),
+  rows: spent("taken"),
+  credits: spent("promised"),
+  drains: ({ state, used, asked, headroom, limit }) => (state === "unreached" ? "not reached"
+    : `${num(used)} promised + ${num(headroom)} draining + ${num(asked)} ${sign(used + headroom + asked, limit)} ${num(limit)}`),
+  pages: ({ used, headroom, limit }) => `${num(used)} taken${headroom ? ` + ${num(headroom)} draining` : ""} of ${num(limit)}`,
   blocks: spent("held"),
   whole: (row) => supply({ ...row, headroom: 0 }),
   chunk: (row) => supply({ ...row, headroom: 0 }),

@@ -20,6 +20,7 @@ VIEWS: Mapping[str, str] = {
     "adder": "kvsched.views.adder",
     "admission": "kvsched.views.admission",
     "crossover": "kvsched.views.crossover",
+    "lifecycle": "kvsched.views.lifecycle",
     "measured": "kvsched.views.measured",
     "feedback": "kvsched.views.feedback",
     "ordering": "kvsched.views.ordering",

@@ -8,6 +8,7 @@ const FIGURES = [
   { view: "storm", path: "book/00_intro.html", first: 3, turn: { input: "slots", key: "ArrowLeft", params: { slots: 124 } } },
   { view: "ordering", path: "book/04_ordering.html", first: 3, turn: { input: "cached", key: "ArrowLeft", params: { cached: 1100 } } },
   { view: "watermark", path: "book/03_watermark.html", first: 0, turn: { input: "clients", key: "ArrowLeft", params: { clients: 28 } } },
+  { view: "same_answer", path: "book/08_same_answer.html", first: 5, turn: { input: "pool", key: "ArrowLeft", params: { pool: 40 } } },
   { view: "crossover", path: "book/06_swap_or_recompute.html", first: 9, turn: { input: "rate", key: "ArrowRight", params: { rate: 41000 } } },
 ];
 const HOMES = [

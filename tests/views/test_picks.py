@@ -16,7 +16,9 @@ from kvsched.vllm import Scheduler
 from kvsched.whatif import TaxRunning
 
 SVG = "{http://www.w3.org/2000/svg}"
-EACH = pytest.mark.parametrize("name", ["crossover", "ordering", "storm", "watermark"])
+EACH = pytest.mark.parametrize(
+    "name", ["crossover", "ordering", "same_answer", "storm", "watermark"]
+)
 
 
 @functools.cache

@@ -23,6 +23,7 @@ VIEWS: Mapping[str, str] = {
     "pair": "kvsched.views.pair",
     "preemption": "kvsched.views.preemption",
     "reservations": "kvsched.views.reservations",
+    "same_answer": "kvsched.views.same_answer",
     "states": "kvsched.views.states",
     "storm": "kvsched.views.storm",
     "tour": "kvsched.views.tour",

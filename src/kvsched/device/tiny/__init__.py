@@ -7,7 +7,7 @@ mask, pages, adapters, a random generator, guesses to verify.
 from kvsched.device.tiny.executor import Moment, Part, TinyExecutor, UnwrittenKV
 from kvsched.device.tiny.model import Llama, Shape
 from kvsched.device.tiny.pages import PagedKV
-from kvsched.device.tiny.runs import Answers, answer
+from kvsched.device.tiny.runs import Answers, alone, answer
 from kvsched.device.tiny.sequence import Prompt, Sequence
 from kvsched.device.tiny.swapped import KeptHost
 
@@ -23,5 +23,6 @@ __all__ = [
     "Shape",
     "TinyExecutor",
     "UnwrittenKV",
+    "alone",
     "answer",
 ]

@@ -12,7 +12,7 @@ class PagedKV:
     """K and V of every layer, in ``pages`` pages of ``size`` tokens.
 
     ``k`` and ``v``: (layers, pages · size, KV heads, head size). A page's number is the number the
-    scheduler gave its block. Nothing is written yet: every slot is NaN.
+    scheduler gave its block. All is zero at first, as in the engines; what is wiped is NaN.
     """
 
     def __init__(
@@ -21,8 +21,8 @@ class PagedKV:
         layers, kv_heads, head_dim = shape
         self.pages, self.size = pages, size
         slots = (layers, pages * size, kv_heads, head_dim)
-        self.k = torch.full(slots, torch.nan, dtype=dtype, device=device)
-        self.v = torch.full(slots, torch.nan, dtype=dtype, device=device)
+        self.k = torch.zeros(slots, dtype=dtype, device=device)
+        self.v = torch.zeros(slots, dtype=dtype, device=device)
 
     def slots(self, table: Sequence[int], start: int, stop: int) -> Tensor:
         """Where the tokens ``start`` to ``stop - 1`` of a request with this table lie.
@@ -45,7 +45,7 @@ class PagedKV:
         return self.k[layer, slots], self.v[layer, slots]
 
     def wipe(self, pages: Iterable[int]) -> None:
-        """Make these pages unwritten again."""
+        """Make these pages unwritten: who reads them gets NaN."""
         for page in pages:
             self.k[:, page * self.size : (page + 1) * self.size] = torch.nan
             self.v[:, page * self.size : (page + 1) * self.size] = torch.nan

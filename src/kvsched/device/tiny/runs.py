@@ -41,20 +41,30 @@ def answer(
     config: Config,
     at: Sequence[int] = (),
     kind: type[TinyExecutor] = TinyExecutor,
-    swap: bool = False,
+    policy: type[vllm.Scheduler] | None = None,
     overlap: bool = False,
     wipe: bool = True,
 ) -> Answers:
     """Run ``prompts``, arriving ``at`` these ticks (else all at 0), under the config's engine.
 
-    ``kind``: the executor. ``swap``: victims are copied to a host instead of computed again.
+    ``kind``: the executor. ``policy``: a what-if in place of vLLM's scheduler; ``Swap`` gets a
+    host that keeps the copies.
     ``overlap``: SGLang's overlap loop; vLLM's config says itself if it is asynchronous. ``wipe``:
     pages are wiped when handed out, so that stale ones are noticed.
     """
     log = Log()
     drafts = _drafts(config)
     executor = kind(model, prompts, _cache(model, config), drafts, log=log if wipe else None)
-    scheduler, lag = _scheduler(config, log, executor, swap, overlap)
+    scheduler: Scheduler
+    if isinstance(config, sglang.Config):
+        scheduler, lag = sglang.Scheduler(config, log), int(overlap)
+    elif policy is Swap:
+        host = KeptHost(HOST_TOKENS)
+        host.executor = executor
+        scheduler, lag = Swap(config, log, host), 0
+    else:
+        twin = vllm.AsyncScheduler if config.async_scheduling else vllm.Scheduler
+        scheduler, lag = (policy or twin)(config, log), config.max_concurrent_batches - 1
     times = at or [0] * len(prompts)
     arrivals = [Arrival(t, prompt.request(t)) for t, prompt in zip(times, prompts, strict=True)]
     outcome = run(scheduler, arrivals, log, executor=executor, lag=lag)
@@ -79,17 +89,3 @@ def _cache(model: Llama, config: Config) -> PagedKV:
 
 def _drafts(config: Config) -> int:
     return config.num_speculative_tokens if isinstance(config, vllm.Config) else 0
-
-
-def _scheduler(
-    config: Config, log: Log, executor: TinyExecutor, swap: bool, overlap: bool
-) -> tuple[Scheduler, int]:
-    """The engine's twin, and its lag."""
-    if isinstance(config, sglang.Config):
-        return sglang.Scheduler(config, log), int(overlap)
-    if swap:
-        host = KeptHost(HOST_TOKENS)
-        host.executor = executor
-        return Swap(config, log, host), 0
-    kind = vllm.AsyncScheduler if config.async_scheduling else vllm.Scheduler
-    return kind(config, log), config.max_concurrent_batches - 1

@@ -7,10 +7,12 @@ from random import Random
 from typing import Any, NamedTuple
 
 from kvsched import sglang, vllm
+from kvsched.conform.recording import Recording
 from kvsched.device.tiny.executor import TinyExecutor
 from kvsched.device.tiny.model import Llama, Shape
 from kvsched.device.tiny.runs import Answers, Config, answer
 from kvsched.device.tiny.sequence import Prompt
+from kvsched.whatif import Swap
 
 OURS = "ours"
 POOLS = range(36, 60, 4)
@@ -58,7 +60,7 @@ class Way(NamedTuple):
 
     config: Callable[[int], Config]
     about: str
-    swap: bool = False
+    policy: type[vllm.Scheduler] | None = None
     overlap: bool = False
 
 
@@ -77,7 +79,7 @@ WAYS = {
         "Two tokens are guessed after each output, and verified by the next pass.",
     ),
     "copied to the host": Way(
-        _vllm, "A policy vLLM does not have: its KV is copied out and back.", swap=True
+        _vllm, "A policy vLLM does not have: its KV is copied out and back.", policy=Swap
     ),
     "SGLang": Way(_sglang, "Retracted, and prefilled again with its outputs."),
     "SGLang, overlap": Way(
@@ -96,7 +98,20 @@ def play(
         prompts(sampling),
         how.config(pool),
         kind=kind,
-        swap=how.swap,
+        policy=how.policy,
         overlap=how.overlap,
         wipe=wipe,
     )
+
+
+def recorded(recording: Recording) -> tuple[vllm.Config, list[Prompt], list[int]]:
+    """A recording's own requests with prompts drawn for the model; config, prompts, times."""
+    rng = Random(recording.name)
+    asked, times = [], []
+    for request in recording.requests:
+        length = sum(count for _, count in request["prompt"])
+        tokens = tuple(rng.randrange(Shape().vocab) for _ in range(length))
+        most, priority = request["max_tokens"], request["priority"]
+        asked.append(Prompt(request["id"], tokens, most, priority=priority))
+        times.append(request["arrival_step"])
+    return vllm.Config.from_dict(recording.config), asked, times

@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 import torch
 
-from kvsched.device.tiny import Llama, alone
-from kvsched.device.tiny.scenes import prompts
+from kvsched.device.tiny import Answers, Llama, alone
+from kvsched.device.tiny.scenes import play, prompts
 
 torch.set_num_threads(1)
 MODEL = Llama()
@@ -30,3 +30,14 @@ def model() -> Llama:
 def undisturbed() -> Callable[[str], dict[str, list[int]]]:
     """Everybody's answer when nobody else is there, greedy or seeded."""
     return undisturbed_answers
+
+
+@cache
+def restored_run(way: str, pool: int, sampling: str) -> Answers:
+    return play(MODEL, way, pool, sampling)
+
+
+@pytest.fixture(scope="session")
+def restored() -> Callable[[str, int, str], Answers]:
+    """A scene's run with everything restored."""
+    return restored_run

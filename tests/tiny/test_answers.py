@@ -33,6 +33,7 @@ from kvsched.vllm.step import Step
 from kvsched.whatif import Swap
 
 Undisturbed = Callable[[str], dict[str, list[int]]]
+Restored = Callable[[str, int, str], Answers]
 BOTH = pytest.mark.parametrize("sampling", ["greedy", "seeded"])
 
 
@@ -41,77 +42,77 @@ class TestTheAnswerIsTheSame:
 
     @BOTH
     def test_preempted_before_decode(
-        self, model: Llama, undisturbed: Undisturbed, sampling: str
+        self, restored: Restored, undisturbed: Undisturbed, sampling: str
     ) -> None:
-        run = play(model, "vLLM, cache off", 36, sampling)
+        run = restored("vLLM, cache off", 36, sampling)
         assert run.outs(OURS)[0] == 0
         assert run.tokens == undisturbed(sampling)
 
     @BOTH
     @pytest.mark.parametrize("way", ["vLLM, cache off", "vLLM", "copied to the host"])
     def test_preempted_after_outputs_exist(
-        self, model: Llama, undisturbed: Undisturbed, way: str, sampling: str
+        self, restored: Restored, undisturbed: Undisturbed, way: str, sampling: str
     ) -> None:
-        run = play(model, way, 52, sampling)
+        run = restored(way, 52, sampling)
         assert run.outs(OURS) == [15]
         assert run.tokens == undisturbed(sampling)
 
     @BOTH
     @pytest.mark.parametrize("way", ["vLLM, cache off", "vLLM", "copied to the host"])
     def test_preempted_twice(
-        self, model: Llama, undisturbed: Undisturbed, way: str, sampling: str
+        self, restored: Restored, undisturbed: Undisturbed, way: str, sampling: str
     ) -> None:
-        run = play(model, way, 44, sampling)
+        run = restored(way, 44, sampling)
         assert len(run.outs(OURS)) == 2
         assert run.tokens == undisturbed(sampling)
 
     def test_an_allocation_fails_during_recovery(
-        self, model: Llama, undisturbed: Undisturbed
+        self, restored: Restored, undisturbed: Undisturbed
     ) -> None:
-        run = play(model, "vLLM, gate off", 40, "seeded")
+        run = restored("vLLM, gate off", 40, "seeded")
         assert run.outs(OURS) == [3, 3, 7, 7, 7, 7]
         denials = [e.event.denial for e in run.log.of(Preempt)]
         assert {denial.test for denial in denials if denial is not None} == {BLOCK}
         assert run.tokens == undisturbed("seeded")
 
     def test_prefix_hits_are_part_of_the_recovery(
-        self, model: Llama, undisturbed: Undisturbed
+        self, restored: Restored, undisturbed: Undisturbed
     ) -> None:
-        run = play(model, "vLLM", 48, "greedy")
+        run = restored("vLLM", 48, "greedy")
         found = [m.found for m in run.moments if m.kind == "back"]
         assert found == [12, 12]
         assert run.tokens == undisturbed("greedy")
 
     def test_copied_out_and_back_nothing_is_computed_again(
-        self, model: Llama, undisturbed: Undisturbed
+        self, restored: Restored, undisturbed: Undisturbed
     ) -> None:
-        run = play(model, "copied to the host", 44, "greedy")
+        run = restored("copied to the host", 44, "greedy")
         assert [e.event.tokens for e in run.log.of(Resume)] == [1, 1]
         assert run.tokens == undisturbed("greedy")
 
     @BOTH
     @pytest.mark.parametrize("pool", [36, 44, 48])
     def test_retracted_by_sglang(
-        self, model: Llama, undisturbed: Undisturbed, pool: int, sampling: str
+        self, restored: Restored, undisturbed: Undisturbed, pool: int, sampling: str
     ) -> None:
-        run = play(model, "SGLang", pool, sampling)
+        run = restored("SGLang", pool, sampling)
         assert len(run.outs(OURS)) == 2
         assert run.tokens == undisturbed(sampling)
 
     @BOTH
     def test_a_token_lost_in_flight_is_drawn_again_alike(
-        self, model: Llama, undisturbed: Undisturbed, sampling: str
+        self, restored: Restored, undisturbed: Undisturbed, sampling: str
     ) -> None:
         """SGLang's overlap loop drops the token of a request that was retracted meanwhile."""
-        run = play(model, "SGLang, overlap", 44, sampling)
+        run = restored("SGLang, overlap", 44, sampling)
         out, again = run.log.of(Preempt)[0].event, run.log.of(Resume)[0].event
         assert again.computed + again.tokens == out.tokens_lost
         assert run.tokens == undisturbed(sampling)
 
     def test_preempted_between_draft_and_verification(
-        self, model: Llama, undisturbed: Undisturbed
+        self, restored: Restored, undisturbed: Undisturbed
     ) -> None:
-        run = play(model, "vLLM, drafts", 48, "greedy")
+        run = restored("vLLM, drafts", 48, "greedy")
         out = run.log.of(Preempt)[0]
         last = [e for e in run.log.of(Propose, Verify) if e.event.id == OURS and e.step < out.step]
         assert last[-1].event == Propose(OURS, 2)
@@ -133,8 +134,10 @@ class TestTheAnswerIsTheSame:
         assert run.outs(OURS)
         assert run.tokens == undisturbed("seeded")
 
-    def test_enough_memory_throws_nobody_out(self, model: Llama, undisturbed: Undisturbed) -> None:
-        run = play(model, "vLLM", 56, "greedy")
+    def test_enough_memory_throws_nobody_out(
+        self, restored: Restored, undisturbed: Undisturbed
+    ) -> None:
+        run = restored("vLLM", 56, "greedy")
         assert run.moments == []
         assert run.tokens == undisturbed("greedy")
 
@@ -156,11 +159,11 @@ class TestEachPieceMatters:
 
     @pytest.mark.parametrize("piece", CAUGHT)
     def test_not_restoring_it_is_caught(
-        self, model: Llama, undisturbed: Undisturbed, piece: str
+        self, model: Llama, restored: Restored, undisturbed: Undisturbed, piece: str
     ) -> None:
         way, pool, sampling = CAUGHT[piece]
         run, whole = play(model, way, pool, sampling, FAULTS[piece]), undisturbed(sampling)
-        assert play(model, way, pool, sampling).tokens == whole
+        assert restored(way, pool, sampling).tokens == whole
         pairs = zip(run.tokens[OURS], whole[OURS], strict=True)
         wrong = [place for place, (got, wanted) in enumerate(pairs) if got != wanted]
         assert wrong
@@ -340,7 +343,7 @@ class TestWhateverThePoolAndTheWorkload:
     SGLang may cut an answer at its own limit (``Req.max_new_tokens``).
     """
 
-    @settings(max_examples=8, deadline=None)
+    @settings(max_examples=5, deadline=None)
     @given(workload=workloads())
     def test_a_few(self, model: Llama, workload: Workload) -> None:
         crowded(model, workload)

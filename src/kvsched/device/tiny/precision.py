@@ -60,7 +60,7 @@ class Differences:
         }
 
 
-def measure(dtype: str, device: str = "cpu", seeds: int = 12, steps: int = 32) -> dict[str, Any]:
+def measure(dtype: str, device: str = "cpu", seeds: int = 8, steps: int = 32) -> dict[str, Any]:
     """Greedy decodes of ``seeds`` models, ``steps`` each: recomputed, and in other company.
 
     ``gap``: the quartiles of the distance between the two largest logits.

@@ -11,6 +11,7 @@ const FIGURES = [
   { view: "watermark", path: "book/03_watermark.html", first: 0, turn: { input: "clients", key: "ArrowLeft", params: { clients: 28 } } },
   { view: "feedback", path: "book/09_feedback.html", first: 3, turn: { input: "share", key: "ArrowLeft", params: { share: 90 } } },
   { view: "two_lines", path: "book/09_feedback.html", first: 3, turn: { input: "apart", key: "ArrowRight", params: { apart: 7 } } },
+  { view: "same_answer", path: "book/08_same_answer.html", first: 5, turn: { input: "pool", key: "ArrowLeft", params: { pool: 40 } } },
   { view: "crossover", path: "book/06_swap_or_recompute.html", first: 9, turn: { input: "rate", key: "ArrowRight", params: { rate: 41000 } } },
   { view: "starvation", path: "book/10_starvation.html", first: 1, turn: { input: "credit", key: "ArrowRight", params: { credit: 150 } } },
   { view: "reservations", path: "book/11_reservations.html", first: 1, turn: { input: "release_delay", key: "ArrowRight", params: { release_delay: 3 } } },

@@ -28,6 +28,7 @@ VIEWS: Mapping[str, str] = {
     "preemption": "kvsched.views.preemption",
     "replayed": "kvsched.views.replayed",
     "reservations": "kvsched.views.reservations",
+    "same_answer": "kvsched.views.same_answer",
     "starvation": "kvsched.views.starvation",
     "states": "kvsched.views.states",
     "storm": "kvsched.views.storm",

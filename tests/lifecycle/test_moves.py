@@ -7,7 +7,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kvsched.errors import InputError
@@ -93,6 +93,7 @@ SAID = st.one_of(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(SAID, max_size=MOST), st.integers(1, 8), st.integers(1, 4))
 def test_any_moves_keep_the_pages_and_a_refused_one_changes_nothing(
     said: list[str], pages: int, size: int

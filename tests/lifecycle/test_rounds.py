@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kvsched.errors import InputError
@@ -83,6 +83,7 @@ def test_a_job_larger_than_the_pool_is_named() -> None:
         Rounds(4, 2, [Job("a", (1, 2, 3), 7)])
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from([Rounds, MostRecoverable, NewFirst, TwiceAtMost]),
     st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 3)), max_size=5),

@@ -135,7 +135,6 @@ class Llama:
         shape = (s.layers, s.kv_heads, s.head_dim)
         return PagedKV(pages, size, shape, self.dtype, self.device)
 
-    @torch.inference_mode()
     def forward(
         self, tokens: Sequence[int], positions: Sequence[int], pieces: Sequence[Piece], kv: PagedKV
     ) -> Tensor:
@@ -144,6 +143,12 @@ class Llama:
         In each layer all K and V are written before anybody attends, so a request may attend to
         what another one writes in the same pass.
         """
+        with torch.inference_mode():
+            return self._pass(tokens, positions, pieces, kv)
+
+    def _pass(
+        self, tokens: Sequence[int], positions: Sequence[int], pieces: Sequence[Piece], kv: PagedKV
+    ) -> Tensor:
         x = self.embedding[torch.tensor(tokens, device=self.device)]
         turn = self._turn(positions)
         ends = list(accumulate(piece.tokens for piece in pieces))

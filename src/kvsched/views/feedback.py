@@ -158,7 +158,7 @@ VIEW = View(
     draw=draw,
     table=table,
     params=(
-        Number("share", "answers end at", RUN_TO_MAX, 10, 100, 10, "% of max_new_tokens"),
+        Number("share", "answers, of their maximum", RUN_TO_MAX, 10, 100, 10, "%"),
         Number("pool", "pool", SMALL.pool, 6_000, 18_000, 500, "tokens"),
         Number("clients", "clients", SMALL.clients, 20, 80, 5),
     ),

@@ -66,7 +66,7 @@ SCALES = {
         seconds=1800,
     ),
     ("cpu", "quick"): Scale(
-        matmul=1024,
+        matmul=1536,
         duplicate=64 * MiB,
         part=Part(1, 8),
         distinct=2,

@@ -223,7 +223,8 @@ class Scheduler(Protocol):
     """What the engine loop calls. Times are integers: ticks or nanoseconds.
 
     One with a true attribute ``rests`` is not asked for a plan while it has no work; any other is
-    asked in every step.
+    asked in every step. One with a true attribute ``idles`` is asked once more when all are done
+    and time is about to jump to the next arrival.
     """
 
     def add(self, request: Request) -> Denial | None:

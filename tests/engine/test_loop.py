@@ -121,6 +121,18 @@ class TestOrderOfEvents:
         run(beginner, events, Log())
         assert beginner.calls[:4] == ["add b", "add a", "abort a", "schedule 0"]
 
+    def test_one_that_idles_is_asked_once_before_the_jump(self) -> None:
+        beginner = Beginner()
+        beginner.idles = True  # type: ignore[attr-defined]
+        events = [Arrival(5, request("a", out=1)), Arrival(70, request("b", out=1))]
+        outcome = run(beginner, events, Log(), max_steps=2)
+        assert outcome == Outcome("horizon", steps=2, now=70)
+        outcome = run(beginner, events, Log())
+        assert outcome == Outcome("all_done", steps=3, now=71)
+        assert [c for c in beginner.calls if c.startswith("s")] == [
+            "schedule 5", "schedule 6", "schedule 5", "schedule 6", "schedule 70",
+        ]  # fmt: skip
+
     def test_an_idle_engine_jumps_to_the_next_arrival(self) -> None:
         beginner = Beginner()
         events = [Arrival(0, request("a", out=1)), Arrival(70, request("b", out=2))]

@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
+from kvsched.engine import Engine
 from kvsched.errors import InputError
 from kvsched.invariants import InvariantViolation
 from kvsched.lifecycle import Allocator, Lifecycle, Refused
+from kvsched.log import Log, Preempt, Resume
+from kvsched.request import Request
+from kvsched.vllm import Config, Scheduler
+from kvsched.workload import Arrival
 
 
 def worked(pages: int = 4, size: int = 2) -> Lifecycle:
@@ -277,3 +282,110 @@ def test_a_lost_page_is_noticed() -> None:
     allocator.free.pop()
     with pytest.raises(InvariantViolation, match=r"free 2 \+ draining 0 \+ referenced 0 = 3"):
         allocator.check()
+
+
+def test_admission_asks_the_pool_not_what_the_victim_held() -> None:
+    model = worked(pages=4)
+    transfer = model.transfer("a")
+    assert len(model.requests["a"].pages) == 2
+    model.preempt("a")
+    model.start("b", [1])
+    with pytest.raises(Refused, match="too few free pages"):
+        model.step("b", 2)
+    model.drained(transfer)
+    assert model.step("b", 2) == 2
+
+
+def test_every_change_of_the_allocator_asserts_the_conservation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checks: list[int] = []
+    check = Allocator.check
+    monkeypatch.setattr(Allocator, "check", lambda self: (checks.append(1), check(self)))
+    allocator = Allocator(4)
+    pages = allocator.take(2) or []
+    allocator.share(pages)
+    allocator.drop(pages)
+    transfer = allocator.begin(pages, [])
+    allocator.drop(pages)
+    allocator.acknowledge(transfer.number)
+    assert len(checks) == 6
+    assert len(allocator.free) == 4
+
+
+class TestCase19:
+    """SGLang pull request 17143, issue 31765: aborted while it waited, and never cleaned up."""
+
+    STATES = (
+        "before its first step",
+        "active",
+        "sharing its pages",
+        "suspended",
+        "being copied",
+        "receiving",
+        "cancelled",
+    )
+
+    @pytest.mark.parametrize("state", STATES)
+    def test_case_19_every_state_is_left_by_the_same_cleanup(self, state: str) -> None:
+        model = Lifecycle(8, 2)
+        model.start("a", [1, 2, 3])
+        if state != self.STATES[0]:
+            model.step("a", 4)
+        if state == "sharing its pages":
+            model.fork("a", "b")
+        if state == "suspended":
+            model.preempt("a")
+        if state in ("being copied", "receiving"):
+            model.transfer("a")
+        if state == "cancelled":
+            model.cancel("a")
+        name = "a'" if state == "receiving" else "a"
+        model.cancel(name)
+        request = model.requests[name]
+        assert (request.state, request.pages, request.resident) == ("cancelled", [], 0)
+        for move in (model.resume, model.preempt, lambda n: model.step(n, 9)):
+            with pytest.raises(Refused):
+                move(name)
+        for other in model.requests:
+            model.cancel(other)
+        for transfer in list(model.allocator.transfers.values()):
+            model.drained(transfer)
+        assert sorted(model.allocator.free) == list(range(8))
+        assert not model.receivers
+
+
+def test_case_30_pages_of_work_in_flight_are_not_reused_before_its_end() -> None:
+    """SGLang issue 14972: the step in flight still writes for the request just thrown out."""
+    model = worked(pages=6)
+    in_flight = model.allocator.begin(model.requests["a"].pages, [])
+    pages = set(model.requests["a"].pages)
+    assert model.preempt("a") == []
+    model.start("b", [1, 2, 3, 4, 5])
+    model.step("b", 6)
+    assert pages.isdisjoint(model.requests["b"].pages)
+    assert set(model.allocator.acknowledge(in_flight.number)) == pages
+
+
+def test_vllm_consumes_the_pending_token_in_the_pass_that_recomputes() -> None:
+    """The contrast to the model: five rows, three blocks, and the next token at once."""
+    asked = [Request("b", ((1000, 9),), 5), Request("a", ((10, 3),), 5)]
+    config = Config(
+        8, 2, max_num_seqs=2, max_num_batched_tokens=64, max_model_len=64,
+        enable_prefix_caching=False,
+    )  # fmt: skip
+    log = Log()
+    engine = Engine(Scheduler(config, log), [Arrival(0, request) for request in asked], log)
+    outputs: list[int] = []
+    while not log.of(Resume):
+        engine.step()
+        outputs.append(engine.scheduler.requests["a"].num_output_tokens)
+    (out,), (back,) = log.of(Preempt), log.of(Resume)
+    assert (out.event.id, out.event.tokens_lost) == ("a", 4)
+    assert back.event.tokens == 5
+    assert outputs[out.step :] == [2, 2, 2, 3]
+    model = worked()
+    model.preempt("a")
+    assert model.resume("a") == 4
+    assert len(model.requests["a"].pages) == 2
+    assert len(model.requests["a"].emitted) == 2

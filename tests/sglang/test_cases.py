@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +13,16 @@ from kvsched.contract import RESERVATION, Denial
 from kvsched.engine import Engine
 from kvsched.log import Admit, Deny, Finish, Log, Preempt
 from kvsched.request import Request
-from kvsched.sglang import Config, Scheduler, State, derived_state
+from kvsched.sglang import Config, Scheduler, State, derived_state, rebuild
 from kvsched.sglang import Request as Own
 from kvsched.sglang.events import Full, Offer, Retract
 from kvsched.sglang.ignore_eos import Adder
 from kvsched.sglang.ratio import NewTokenRatio
 from kvsched.sglang.retract import OUT_OF_MEMORY
+from kvsched.sglang.retraction_lines import between, retractions
 from kvsched.workload import Arrival
 
+LOGS = Path(__file__).parents[2] / "labs" / "data" / "logs"
 rule = partial(pytest.mark.rule, engine="SGLang", version="0.5.18")
 SRT = "python/sglang/srt"
 POLICY = f"{SRT}/managers/schedule_policy.py"
@@ -40,20 +43,6 @@ def engine(config: Config, requests: list[Request]) -> tuple[Engine, Scheduler]:
 class TestCase21:
     """sglang issue 4184: ratio 0.1919 at one retraction, 0.1207 at the next, six seconds later."""
 
-    def decays(self, start: float, end: float) -> int:
-        """Decays from a logged value to a logged value; both were rounded to four places."""
-        ratio = NewTokenRatio(Config(1000))
-        found = []
-        for exact in (start - 0.00005, start, start + 0.00005):
-            ratio.current = exact
-            count = 0
-            while ratio.current > end + 0.00005:
-                ratio.decay_step()
-                count += 1
-            found.append(count)
-        assert max(found) - min(found) <= 1
-        return found[1]
-
     @rule(flag="schedule_conservativeness", default=1.0, source=f"{TRACKER}:20-32")
     def test_case_21_floor_and_slope(self) -> None:
         """At the defaults the ratio falls by 0.0010033 a decode step, down to 0.098."""
@@ -62,11 +51,12 @@ class TestCase21:
         assert ratio.decay == pytest.approx(0.602 / 600, abs=1e-15)
 
     def test_case_21_two_log_lines_give_the_step_time(self) -> None:
-        decays = self.decays(0.1919, 0.1207)
-        assert decays == 71
-        steps = decays + 1  # the step that retracts decodes, and does not decay
-        low, high = 5 / steps, 7 / steps  # both log lines are cut to the second
-        assert (round(low * 1000), round(high * 1000)) == (69, 97)
+        """The retracting step decodes and does not decay; both times are cut to the second."""
+        text = (LOGS / "104-sglang-decode-oom-tp16.log").read_text(encoding="utf-8")
+        found = between(*retractions(text)[1:])
+        assert found.decays == (71, 71)
+        assert found.steps == (72, 72)
+        assert [round(1000 * bound) for bound in found.step_seconds] == [69, 97]
 
     def test_case_21_the_floor_is_reached_in_87_steps(self) -> None:
         ratio = NewTokenRatio(Config(1000))
@@ -286,6 +276,12 @@ class TestCase30:
         run.finish()
         for name, r in run.reqs.items():
             assert r.output_ids == [run.token(name, k) for k in range(20)]
+
+    def test_case_30_as_the_chapter_runs_it(self) -> None:
+        log = cases.retracted_in_flight()
+        (it,) = [it for it in rebuild(log) if it.of(Retract)]
+        assert ([e.id for e in it.preempted], it.dropped) == (["B"], ["B"])
+        assert {e.event.id for e in log.of(Finish)} == {"A", "B", "C"}
 
     def test_case_30_pages_are_not_reused_before_the_boundary(self, run: Any) -> None:
         """What the pass in flight writes is handed out, at the earliest, to the next pass."""

@@ -13,11 +13,11 @@ import pytest
 
 from kvsched.errors import InputError
 from kvsched.views import VIEWS, find, reply
-from kvsched.views.params import Choice, Number, Switch
+from kvsched.views.params import Choice, Number, Param, Switch, Text
 from kvsched.views.view import Data
 
 EACH_VIEW = pytest.mark.parametrize("name", VIEWS)
-SLOW = {"starvation", "storm", "watermark"}
+SLOW = {"feedback", "starvation", "storm", "watermark"}
 """Their extremes take seconds each; the browser tests run them in both Pythons."""
 
 
@@ -114,9 +114,14 @@ def test_a_parameter_with_a_fractional_step_is_a_float() -> None:
 
 @pytest.mark.parametrize(
     "param",
-    [Number("n", "n", 1, 0, 2), Choice("c", "c", "a", ("a", "b")), Switch("s", "s", default=True)],
+    [
+        Number("n", "n", 1, 0, 2),
+        Choice("c", "c", "a", ("a", "b")),
+        Switch("s", "s", default=True),
+        Text("t", "t", "1", 3, int, ("1", "22")),
+    ],
 )
-def test_a_control_says_its_name_label_and_kind(param: Number | Choice | Switch) -> None:
+def test_a_control_says_its_name_label_and_kind(param: Param) -> None:
     control = param.control()
     assert {"name", "label", "kind"} <= control.keys()
     assert all(param.check(value) == value for value in param.extremes)

@@ -82,7 +82,8 @@ def test_the_bundle_has_a_text_and_a_live_view() -> None:
 def test_a_question_is_answered_under_its_number() -> None:
     live = widget("tour")
     live.ask = {"serial": "s1", "params": {"blocks": 20}, "selection": {"step": 2}}
-    assert live.reply == {"serial": "s1", **reply("tour", {"blocks": 20}, {"step": 2})}
+    answer = reply("tour", {"blocks": 20}, {"step": 2})
+    assert live.reply == {"serial": "s1", "params": {"blocks": 20}, **answer}
     live.ask = {"serial": "s2", "params": {"blocks": 1}, "selection": {}}
     assert live.reply["serial"] == "s2"
     assert "out of range" in live.reply["error"]

@@ -4,6 +4,7 @@ Chapters and tests run the same ones. No two requests of a case share a token, u
 """
 
 from kvsched.cases.context import CONTEXT, end_of_context
+from kvsched.cases.feedback import retracted_in_flight, steady
 from kvsched.cases.promises import EVICT_BLOCKS, Promised, capped_at_1024, evict_or_not
 from kvsched.cases.sglang import clip_of_outputs, ignoring_eos, plateau, three_of_four
 from kvsched.cases.starving import (
@@ -38,8 +39,10 @@ __all__ = [
     "growing_into_the_watermark",
     "ignoring_eos",
     "plateau",
+    "retracted_in_flight",
     "sizes_at_saturation",
     "small_pool",
+    "steady",
     "stream_behind_a_large_one",
     "three_of_four",
     "thrown_out_again",

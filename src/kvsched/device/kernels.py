@@ -16,7 +16,7 @@ from kvsched.profiles import Part
 
 _ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """Flash attention where the device has it."""
-_RANDOM = 2**22
+_RANDOM = 2**20
 """Random numbers drawn for a layer's weights, which repeat them: time goes to measuring."""
 
 

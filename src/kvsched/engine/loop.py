@@ -103,6 +103,15 @@ class Engine:
         self.batches.append((plan, result))
         return plan
 
+    def idle(self) -> bool:
+        """Nobody is here: go to the next event. True if a scheduler that ``idles`` had a step."""
+        ahead = self.calendar.next_at() or 0
+        asked = self.steps > 0 and ahead > self.now and getattr(self.scheduler, "idles", False)
+        if asked:
+            self.step()
+        self.now = max(self.now, ahead)
+        return asked
+
     def take_in(self, plan: Plan, result: Result) -> None:
         """Take in a batch's output."""
         self.scheduler.update(plan, result)
@@ -154,8 +163,8 @@ def drive(engine: Engine, max_steps: int | None = None) -> Outcome:
     while not engine.done:
         if max_steps is not None and engine.steps >= max_steps:
             return Outcome("horizon", engine.steps, engine.now)
-        if not (scheduler.has_work() or engine.batches):
-            engine.now = max(engine.now, engine.calendar.next_at() or 0)
+        if not (scheduler.has_work() or engine.batches) and engine.idle():
+            continue
         plan = engine.advance(max_steps)
         progress.see(plan, engine.executor.due())
         if progress.idle_steps >= PATIENCE:

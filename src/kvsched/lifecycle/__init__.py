@@ -1,7 +1,7 @@
 """Preemption and recovery by hand: what a request has achieved, and what memory holds of it.
 
 No policy, no clock. Token ids stand for KV rows; the order of calls is a serialized control-plane
-trace. The two subjects have a module each: ``pages`` counts storage, ``model`` moves requests.
+trace. ``pages`` counts storage, ``model`` moves requests, ``moves`` reads moves from a text.
 """
 
 from kvsched.lifecycle.model import Lifecycle, Refused, Tracked

@@ -28,6 +28,9 @@ BY_CLIENT = "Aborted"
 class Scheduler(Prefill):
     """SGLang's scheduler."""
 
+    idles = True
+    """An iteration with nobody here resets the ratio."""
+
     standing: Denial | None = None
     pending_chunked_abort = False
 

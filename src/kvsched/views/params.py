@@ -1,4 +1,4 @@
-"""What a reader may set before a view runs: a number, one of several words, or a switch."""
+"""What a reader may set before a view runs: a number, one of several words, a switch, a text."""
 
 from __future__ import annotations
 
@@ -137,4 +137,40 @@ class Switch:
         return {"name": self.name, "label": self.label, "kind": "switch"}
 
 
-Param = Number | Choice | Listed | Switch
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A line of text in a notation of the view's own.
+
+    ``read`` raises InputError if it cannot be read. ``samples`` are texts to try, short and long.
+    """
+
+    name: str
+    label: str
+    default: str
+    longest: int
+    read: Callable[[str], object]
+    samples: tuple[str, ...] = ("",)
+
+    def check(self, value: Any) -> str:
+        """The text itself; InputError if it is none, too long, or cannot be read."""
+        if not isinstance(value, str):
+            raise InputError(self.name, f"{value!r} is no text", "give a line of text")
+        if len(value) > self.longest:
+            fix = f"give at most {self.longest}"
+            raise InputError(self.name, f"{len(value)} characters are too many", fix)
+        try:
+            self.read(value)
+        except InputError as error:
+            raise error.inside(self.name) from None
+        return value
+
+    @property
+    def extremes(self) -> tuple[str, ...]:
+        return self.samples
+
+    def control(self) -> dict[str, Any]:
+        """What a front end needs to draw the control."""
+        return {"name": self.name, "label": self.label, "kind": "text", "longest": self.longest}
+
+
+Param = Number | Choice | Listed | Switch | Text

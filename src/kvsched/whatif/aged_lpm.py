@@ -15,14 +15,15 @@ where keys are equal, and a pass that sorts nothing moves nobody. Hence c stays 
 So newcomers can pass c in D passes, c's first among them, and after that nobody new gets before
 it. **What it does not bound:**
 
-- *How many come in those passes.* At most 127 stand before c in one pass, as more than 128 queued
-  are not sorted. Passes that do not sort give no credit and let nobody pass.
+- *How many come in those passes.* At most 127 stand before c where the queue is sorted, as more
+  than 128 are not. A pass that does not sort gives no credit and lets nobody pass.
 - *Deprioritised requests.* Who shares an uncached prefix with one in front is put last, whatever
   its credit. The bound holds again in passes where it is not, without the ties: for d > M / credit.
 - *Being admitted.* Standing first is not fitting. A pass ends at the first refusal, so those behind
   a first request wait for its memory; if it never fits, so do they.
 - *Time.* Passes are those that try to admit: a full batch makes none, however long it stays full.
-- *A victim.* It comes back as a newcomer, unless no pass sorted while it ran.
+- *A victim.* It comes back as a newcomer; or, if no pass sorted while it ran, with its credit, but
+  behind in the list, so without the ties.
 """
 
 from __future__ import annotations

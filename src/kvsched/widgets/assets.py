@@ -22,7 +22,7 @@ PLAYER = (
     "player", "players",
 )  # fmt: skip
 SHARED = (
-    "dom", "asking", "controls", "stepper", "states", "tour", "picks",
+    "dom", "asking", "controls", "stepper", "states", "tour", "picks", "lifecycle",
     *(f"player/{part}" for part in PLAYER), "admission", "frame",
 )  # fmt: skip
 """The parts of a widget, in every home, each after those it imports."""

@@ -52,7 +52,7 @@ class Widget(anywidget.AnyWidget):  # type: ignore[misc, unused-ignore]
     def _answer(self, change: Any) -> None:
         ask = change.new
         answer = reply(self.state["view"], ask["params"], ask["selection"])
-        self.reply = {"serial": ask["serial"], **answer}
+        self.reply = {"serial": ask["serial"], "params": ask["params"], **answer}
 
     def __repr__(self) -> str:
         return f"{self.state['label']}: {self.state['data']['sentence']}"

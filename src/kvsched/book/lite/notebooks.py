@@ -19,15 +19,23 @@ from kvsched.book import notebooks
 from kvsched.book.lite.python import DATA, WORKING
 from kvsched.views import VIEWS, find
 
-ABSENT = ("matplotlib", "numpy", "pandas", "torch", "kvsched.frames", "kvsched.plots")
+ABSENT = (
+    "matplotlib",
+    "numpy",
+    "pandas",
+    "torch",
+    "kvsched.device",
+    "kvsched.frames",
+    "kvsched.plots",
+)
 KERNEL = {
     "kernelspec": {"display_name": "Python (Pyodide)", "language": "python", "name": "python"}
 }
 GALLERY = "widgets.ipynb"
 OFF = "# not in JupyterLite: "
 NOTE = (
-    "*This copy runs in your browser, in JupyterLite. It has no matplotlib and no numpy: the "
-    "statements that draw with them are commented out, and their figures are on the page of the "
+    "*This copy runs in your browser, in JupyterLite. It has no matplotlib, numpy or torch: the "
+    "statements that need them are commented out, and what they show is on the page of the "
     "book. What you change stays in this browser.*"
 )
 READ_DATA = f"""# The recordings lie beside the package; they are loaded once.

@@ -1,4 +1,4 @@
-// The parameters of a view as native controls: a slider, a menu, a switch.
+// The parameters of a view as native controls: a slider, a menu, a switch, a line of text.
 import { el } from "./dom.mjs";
 
 /** A fieldset that calls `change(name, value)`; `show(params)` sets it, `disable()` turns it off. */
@@ -17,7 +17,7 @@ export function controls(specs, params, change) {
   return { box, show, disable: () => { box.disabled = true; } };
 }
 
-const MAKERS = { int: slider, float: slider, choice: menu, switch: toggle };
+const MAKERS = { int: slider, float: slider, choice: menu, switch: toggle, text: line };
 
 function slider(spec, change) {
   const { name, min, max, step, unit } = spec;
@@ -46,4 +46,10 @@ function toggle(spec, change) {
   const input = el("input", { type: "checkbox", name: spec.name, onchange: () => change(input.checked) });
   const set = (value) => { input.checked = value; };
   return { row: el("label", { class: "kv-control" }, el("span", {}, spec.label), input), set };
+}
+
+function line(spec, change) {
+  const input = el("input", { type: "text", name: spec.name, maxlength: spec.longest, spellcheck: "false", autocomplete: "off", onchange: () => change(input.value) });
+  const set = (value) => { input.value = value; };
+  return { row: el("label", { class: "kv-control is-text" }, el("span", {}, spec.label), input), set };
 }

@@ -4,6 +4,7 @@ import { admission } from "./admission.mjs";
 import { asking } from "./asking.mjs";
 import { controls } from "./controls.mjs";
 import { el, parsed } from "./dom.mjs";
+import { lifecycle } from "./lifecycle.mjs";
 import { picks } from "./picks.mjs";
 import { player } from "./player/player.mjs";
 import { players } from "./player/players.mjs";
@@ -16,12 +17,14 @@ import { tour } from "./tour.mjs";
    host.body                               the element to fill
    host.said                               the element of the sentence, which a renderer may move
    host.select(patch, quiet)               change the selection; update() follows
+   host.params, host.change(patch)         the parameters; change them and ask Python
+   host.fixed                              true where Python is not to be had
    host.say(...nodes)                      the sentence; it is read aloud unless quiet
    host.reserve(text)                      keep room for this sentence, so that nothing jumps
    update()    show the present data and selection
    key(event)  a key pressed inside the widget and outside its fields; true if it was used
    end()       stop timers */
-const RENDERERS = { admission, picks, player, players, states, tour };
+const RENDERERS = { admission, lifecycle, picks, player, players, states, tour };
 const PATIENCE_MS = 400;
 
 export function render({ model, el: root }) {
@@ -38,16 +41,23 @@ export function render({ model, el: root }) {
     figure: parsed(model.get("figure")),
     get data() { return at().data; },
     get selection() { return at().selection; },
+    get params() { return at().params; },
+    get fixed() { return Boolean(model.get("fixed")); },
     select(patch, quiet = false) {
       sentence.setAttribute("aria-live", quiet ? "off" : "polite");
       model.set("state", { ...at(), selection: { ...at().selection, ...patch } });
       renderer.update();
     },
+    change(patch) {
+      Object.assign(wanted, patch);
+      panel.show(wanted);
+      compute();
+    },
     say(...nodes) { sentence.replaceChildren(...nodes); },
     reserve(text) { longest.textContent = text; },
   };
-  const renderer = RENDERERS[at().renderer](host);
   const wanted = { ...at().params };
+  const renderer = RENDERERS[at().renderer](host);
   const panel = controls(at().controls, wanted, (name, value) => {
     wanted[name] = value;
     compute();
@@ -90,7 +100,11 @@ export function render({ model, el: root }) {
     if (!typing && !event.altKey && !event.ctrlKey && !event.metaKey && renderer.key(event)) event.preventDefault();
   });
   const told = () => tell(model.get("note"));
-  const fixed = () => { if (model.get("fixed")) panel.disable(); };
+  const fixed = () => {
+    if (!host.fixed) return;
+    panel.disable();
+    renderer.update();
+  };
   const listeners = { reply: answered, note: told, goal: travel, fixed };
   for (const [name, listener] of Object.entries(listeners)) model.on(`change:${name}`, listener);
 

@@ -358,7 +358,5 @@ class TestResolvingACase:
     def test_without_recordings(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "empty").mkdir()
         monkeypatch.chdir(tmp_path / "empty")
-        with pytest.raises(
-            InputError, match="that folder is not here; run it in the root of a clone"
-        ):
+        with pytest.raises(InputError, match="that folder is not here; run it in the root"):
             resolve("chunked")

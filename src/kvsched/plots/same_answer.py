@@ -43,10 +43,12 @@ def _panel(ax: Axes, dtype: str, told: dict[str, Any]) -> None:
         shares = [n / found["count"] for n in bins.values()]
         ax.bar(places, shares, width=0.45, align="edge", color=colour)
     _gap(ax, told["gap"])
-    flips = ", ".join(f"{told[name]['flips']} {name}" for name, _, _ in _PASSES)
-    count = told["recomputed"]["count"]
     ax.text(0.01, 0.86, dtype, transform=ax.transAxes, weight="bold")
-    ax.text(0.13, 0.86, f"another token: {flips}, of {count}", transform=ax.transAxes, size=9)
+    count = told["recomputed"]["count"]
+    ax.text(0.13, 0.86, f"another token, of {count}:", transform=ax.transAxes, size=9)
+    for (name, colour, _), x in zip(_PASSES, (0.35, 0.5), strict=True):
+        said = f"{told[name]['flips']} {name}"
+        ax.text(x, 0.86, said, transform=ax.transAxes, size=9, color=colour, weight="bold")
     ax.set_ylim(0, 1.25)
     ax.set_xlim(_LOW - 3, _HIGH + 1)
     ax.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])

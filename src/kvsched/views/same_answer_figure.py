@@ -11,7 +11,7 @@ from kvsched.views.view import Data, Selection, Table
 WIDTH = 460
 LEFT, CELL = 104, 20
 """Where the first token begins, and a token's width."""
-ABOVE, BELOW, LIST, LINE = 46, 78, 128, 25
+ABOVE, BELOW, LIST, LINE = 46, 78, 136, 25
 """Tops of the two answers and of the list, and the height of its lines."""
 _SOFT: dict[str, str | float] = {"fill": ink("soft")}
 

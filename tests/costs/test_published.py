@@ -33,7 +33,9 @@ def test_every_quantity_of_a_published_profile_is_sourced() -> None:
     for name in profiles.names():
         profile = profiles.load(name)
         assert profile.name == name
-        assert profile.kind == "published"
+        assert profile.kind == ("measured" if name == "example-cpu" else "published")
+        if profile.kind == "measured":
+            continue
         assert all(peak.source for peak in profile.peaks.values())
         assert all(point.source for table in profile.copies for _, point in table.points)
 

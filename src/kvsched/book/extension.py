@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from myst_nb.core import render  # type: ignore[import-untyped]
+from myst_nb.core.utils import coalesce_streams  # type: ignore[import-untyped]
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from kvsched import __version__, palette
-from kvsched.book import fidelity, mathml, status
+from kvsched.book import fidelity, mathml, status, streams
 
 STATIC = Path(__file__).parent / "static"
 
@@ -72,6 +74,7 @@ def drop_scripts(
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register everything with Sphinx."""
+    render.coalesce_streams = streams.joined_first(coalesce_streams)
     app.add_directive("fidelity-table", FidelityTable)
     app.add_directive("status-table", StatusTable)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))

@@ -19,6 +19,7 @@ from rich.progress import track
 from rich.text import Text
 
 from kvsched.book.numerals import unexplained
+from kvsched.book.streams import joined
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -78,11 +79,11 @@ def normalise(notebook: Any) -> None:
             {key: cell.metadata[key] for key in CELL_METADATA if cell.metadata.get(key)}
         )
         if cell.cell_type == "code":
-            cell.outputs = _merged(cell.outputs)
+            cell.outputs = joined(_without_figures(cell.outputs))
 
 
-def _merged(outputs: list[Any]) -> list[Any]:
-    """The outputs without figures; neighbouring pieces of one stream as one."""
+def _without_figures(outputs: list[Any]) -> list[Any]:
+    """The outputs, text and data without pictures."""
     kept: list[Any] = []
     for output in outputs:
         if output.output_type in ("display_data", "execute_result"):
@@ -91,11 +92,7 @@ def _merged(outputs: list[Any]) -> list[Any]:
             output.metadata.clear()
             if not output.data:
                 continue
-        last = kept[-1] if kept else None
-        if output.output_type == "stream" and last is not None and last.get("name") == output.name:
-            last.text += output.text
-        else:
-            kept.append(output)
+        kept.append(output)
     return kept
 
 

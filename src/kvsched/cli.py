@@ -81,7 +81,7 @@ def cli() -> None:
     """Schedulers of LLM servers that decide exactly as the recorded engines do."""
 
 
-@cli.command()
+@cli.command(short_help="Compare with recordings of the engines, field by field.")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="Processes to use.  [default: one per core]"
@@ -115,7 +115,7 @@ def conform(paths: tuple[Path, ...], jobs: int | None) -> int:
     return UNUSABLE if refused else 0
 
 
-@cli.command()
+@cli.command(short_help="Say what a step of a recording decided, and why.")
 @click.argument("case")
 @click.option("--step", type=click.IntRange(min=0), help="The step to explain.")
 @click.option("--request", metavar="ID", help="Only what concerns this request.")
@@ -185,19 +185,33 @@ def _replay_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-@cli.command(context_settings={"show_default": True})
+@cli.command(
+    context_settings={"show_default": True}, short_help="Run a trace of your own; write records."
+)
 @click.argument("trace", type=click.Path(path_type=Path))
 @_replay_options
-@click.option("--max-tokens", "law", default="exact", help="The client's cap: 4096, factor:2.")
+@click.option(
+    "--max-tokens",
+    "law",
+    metavar="CAP",
+    default="exact",
+    help="Outputs a client allows: exact, a number, or factor:2 for twice its output.",
+)
 @click.option("--profile", help="Costs of a device instead of ticks, for a trace in ns.")
 @click.option("--sort", is_flag=True, help="Put the lines in order of time, in memory.")
-@click.option("--explain", "told", is_flag=True, help="Sentences instead of records.")
+@click.option(
+    "--explain",
+    "told",
+    is_flag=True,
+    help="Sentences instead of records; serial and continuous only.",
+)
 @click.option("--compare", is_flag=True, help="A table of all policies instead of records.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here.")
 def replay(trace: Path, told: bool, compare: bool, output: Path | None, **options: Any) -> int:
     """Replay a trace of arrivals and cancellations; write what happened, a record a line.
 
-    TRACE is JSON lines in order of time, as kvsched.workload.trace describes them:
+    TRACE is JSON lines in order of time, as kvsched.workload.trace describes them. For a first
+    try, save these three as trace.jsonl:
 
     \b
     {"schema": "kvsched-trace-1", "unit": "tick"}

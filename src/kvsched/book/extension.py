@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from kvsched import __version__, palette
 from kvsched.book import fidelity, mathml, status, streams
 
 STATIC = Path(__file__).parent / "static"
+PER_CENT = re.compile(r"(?<=\d) %")
 
 
 # Collecting the tests takes seconds, and a page has a table an engine.
@@ -58,6 +60,14 @@ def add_static(app: Sphinx) -> None:
     app.config.html_static_path += [str(STATIC), str(made)]
 
 
+def keep_units(_: Sphinx, doctree: nodes.document) -> None:
+    """Keep a per cent sign on the line of its number."""
+    for text in list(doctree.findall(nodes.Text)):
+        kept = PER_CENT.sub("\N{NO-BREAK SPACE}%", text)
+        if kept != text and not isinstance(text.parent, nodes.FixedTextElement | nodes.literal):
+            text.parent.replace(text, nodes.Text(kept))
+
+
 def drop_scripts(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
 ) -> None:
@@ -81,6 +91,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_css_file("palette.css")
     app.add_css_file("house.css")
     app.connect("builder-inited", add_static)
+    app.connect("doctree-read", keep_units)
     app.connect("html-page-context", drop_scripts, priority=900)
     app.setup_extension("kvsched.book.live")
     return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -22,6 +22,9 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
+# A kernel per notebook and a process per test run: each library is compiled once, not in all of them.
+unexport PYTHONDONTWRITEBYTECODE
+
 # On a terminal pip shows its progress bars; in CI only its errors.
 PIP_INSTALL := $(BIN)/python -m pip install $(if $(CI),-qq)
 

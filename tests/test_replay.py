@@ -166,6 +166,8 @@ BAD = {
     "truncated": json.dumps(HEAD).encode() + b'\n{"type": "arrive", "t": 0, "id"',
     "binary": b"\x80\x81\x82",
     "empty": b"",
+    "byte-order mark": b"\xef\xbb\xbf" + json.dumps(HEAD).encode(),
+    "no header": json.dumps({"type": "cancel", "t": 0, "id": "a"}).encode(),
 }
 
 
@@ -206,6 +208,50 @@ def test_an_output_that_was_there_is_kept_when_the_run_breaks_off(
         main(["replay", write(EVENTS), *SMALL, "--output", str(output)])
     assert output.read_text() == "kept"
     assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize("name", ["", "a" * 300, "trace.jsonl/out", "folder.part/../no/out", "."])
+def test_a_place_that_cannot_be_written_is_said_on_one_line(
+    write: Any, tmp_path: Path, monkeypatch: Any, capsys: Any, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trace = write(EVENTS)
+    before = sorted(tmp_path.iterdir())
+    assert main(["replay", trace, *SMALL, "--output", name]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count("\n")) == ("", 1)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_an_output_takes_no_other_files_place(write: Any, tmp_path: Path) -> None:
+    target, link, mine = tmp_path / "target", tmp_path / "link", tmp_path / "link.part"
+    target.write_text("old")
+    link.symlink_to(target)
+    mine.write_text("mine")
+    assert main(["replay", write(EVENTS), *SMALL, "--output", str(link)]) == 0
+    assert link.is_symlink()
+    assert '"header"' in target.read_text()
+    assert mine.read_text() == "mine"
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_an_output_that_is_no_file_is_written_into(write: Any, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+        assert main(["replay", write(EVENTS), *SMALL, "--output", str(pipe)]) == 0
+        assert '"header"' in reader.communicate()[0]
+    assert pipe.is_fifo()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full: Linux only")
+@pytest.mark.parametrize("options", [[], ["--explain"], ["--compare"]])
+def test_a_full_disk_is_said_on_one_line(write: Any, options: list[str]) -> None:
+    command = [sys.executable, "-m", "kvsched.cli", "replay", write(EVENTS), *SMALL, *options]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    said = "kvsched: standard output: No space left on device; give it room\n"
+    assert (done.returncode, done.stderr) == (2, said)
 
 
 @pytest.mark.parametrize(

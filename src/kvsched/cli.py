@@ -38,9 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         click.echo(f"kvsched: {error}", err=True)
         return UNUSABLE
-    except BrokenPipeError:  # who reads our output has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return MISMATCH
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        return _unheard(error)
     except click.Abort:
         return INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
@@ -49,6 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.UsageError as error:
         click.echo(f"kvsched: {_usage(error)}", err=True)
         return error.exit_code
+
+
+def _unheard(error: OSError) -> int:
+    """Nobody takes our output; what is still in its buffer goes nowhere, and without a word."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):  # who reads it has had enough
+        return MISMATCH
+    click.echo(f"kvsched: standard output: {error.strerror}; give it room", err=True)
+    return UNUSABLE
 
 
 def _usage(error: click.UsageError) -> InputError:
@@ -327,7 +337,11 @@ def calibrate(
 
 def _keep(option: str, output: Path | None, source: Path) -> None:
     """Refuse to write over what is read."""
-    if output is not None and output.exists() and source.exists() and output.samefile(source):
+    try:
+        same = output is not None and output.samefile(source)
+    except OSError:  # one of them is not there, or cannot be: who opens it says so
+        return
+    if same:
         raise InputError(f"{option} {output}", "this is the input itself", "name another file")
 
 

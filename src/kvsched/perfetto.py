@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from kvsched.board import LaneState
-from kvsched.errors import InputError
 from kvsched.log import Log, Preempt
 from kvsched.phases import phase
 from kvsched.reader import of_engine
 from kvsched.sglang.records import records
 from kvsched.steps import StepRecord, rebuild
+from kvsched.whole import whole
 
 TICK_US = 1000
 """A run counted in ticks is drawn with one step a millisecond."""
@@ -32,13 +32,8 @@ def write(log: Log, path: Path) -> None:
         "displayTimeUnit": "ms",
         "otherData": {"engine": f"{log.engine} {log.version}", "tick": f"{TICK_US} us"},
     }
-    part = path.with_name(f"{path.name}.part")
-    try:
-        part.write_text(json.dumps(body))
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InputError(str(path), f"cannot be written ({error.strerror})", "check it") from None
+    with whole(path) as stream:
+        stream.write(json.dumps(body))
 
 
 def events(log: Log) -> Iterator[Event]:

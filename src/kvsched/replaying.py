@@ -19,6 +19,7 @@ from kvsched.explain.reservation import Telling
 from kvsched.replay import OPTIONS, replay, replay_reserve
 from kvsched.reserve.records import Record
 from kvsched.ui import progress
+from kvsched.whole import whole
 from kvsched.workload import Limit
 from kvsched.workload.trace import Line, Trace
 
@@ -104,13 +105,5 @@ def _opened(output: Path | None) -> Iterator[IO[str]]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    part = output.with_name(f"{output.name}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as stream:
-            yield stream
-        part.replace(output)
-    except OSError as error:
-        problem = f"cannot be written ({error.strerror})"
-        raise InputError(f"--output {output}", problem, "check the path") from None
-    finally:
-        part.unlink(missing_ok=True)
+    with whole(output, "--output") as stream:
+        yield stream

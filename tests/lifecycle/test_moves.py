@@ -42,7 +42,7 @@ def test_spaces_and_empty_parts_are_nothing() -> None:
         ("start a 9", "a prompt of '9' tokens"),
         ("start a three", "a prompt of 'three' tokens"),
         ("start a ３", "a prompt of '３' tokens"),
-        ("step a;" * (MOST + 1), f"moves: there are {MOST + 1}; give at most {MOST}"),
+        ("step a;" * (MOST + 1), f"the text: {MOST + 1} moves are too many; give at most {MOST}"),
     ],
 )
 def test_what_is_no_move_is_named(text: str, message: str) -> None:

@@ -72,3 +72,16 @@ def test_who_is_larger_than_the_pool_is_told() -> None:
     data = VIEW(factor=4)
     assert [point["rejected"] for point in data["points"]] == [1, 1, 1]
     assert all("1 rejected: larger than the pool." in said for said in data["says"])
+
+
+@pytest.mark.parametrize("promise", range(3))
+def test_where_nobody_completes_no_tick_is_named(promise: int) -> None:
+    data = find("reservations")(blocks=6, factor=4)
+    assert data["sentence"].endswith(": all 8 requests are rejected, larger than the pool.")
+    assert "completes" not in data["alt"]
+    assert data["says"][promise].endswith(": 8 rejected: larger than the pool.")
+
+
+def test_who_is_rejected_is_said_before_the_last_tick() -> None:
+    data = find("reservations")(blocks=6, release_delay=0, factor=2)
+    assert "2 of 8 rejected, larger than the pool; the last of the others" in data["sentence"]

@@ -6,7 +6,6 @@ written once, at the end; until then ``out`` is what it was before.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import statistics
@@ -26,6 +25,7 @@ from kvsched.device.timing import REPEATS, WARM_UP, sample
 from kvsched.errors import InputError
 from kvsched.profiles import FOLDER, Profile, packaged
 from kvsched.profiles.schema import SLUG, build
+from kvsched.whole import whole
 
 SPARE = 0.9
 """The share of free memory that is used at most."""
@@ -185,15 +185,8 @@ class Session:
 
 def write(path: Path, text: str) -> None:
     """Write the file, whole or not at all. InputError if the place cannot be written."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except (OSError, ValueError) as error:
-        with contextlib.suppress(OSError, ValueError):
-            part.unlink(missing_ok=True)
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(str(path), f"cannot be written ({reason})", "check it") from None
+    with whole(path) as stream:
+        stream.write(text)
 
 
 def place_of(device: str) -> Path:

@@ -53,7 +53,7 @@ def read(text: str) -> tuple[Move, ...]:
     """
     parts = [part for part in (each.split() for each in text.split(";")) if part]
     if len(parts) > MOST:
-        raise InputError("moves", f"there are {len(parts)}", f"give at most {MOST}")
+        raise InputError("the text", f"{len(parts)} moves are too many", f"give at most {MOST}")
     return tuple(_move(number, part) for number, part in enumerate(parts, 1))
 
 

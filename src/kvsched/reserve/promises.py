@@ -101,6 +101,8 @@ class Promises:
     def make_room(self, now: int, plan: Plan) -> list[Job]:
         """Let who decodes grow beyond its promise; return who must wait for draining pages."""
         stalled: list[Job] = []
+        if self.config.reserve == "whole":
+            return stalled  # nobody outgrows a whole promise
         for job in list(self.active.values()):
             while job.id in self.active and self._outgrows(job):
                 unfit = self.pool.unfit(1)
@@ -118,8 +120,8 @@ class Promises:
         return stalled
 
     def _outgrows(self, job: Job) -> bool:
-        blocks = self.config.blocks_for(job.computed + 1)
-        return job.decoding and blocks > job.credit + job.borrowed
+        promised = (job.credit + job.borrowed) * self.config.block_size
+        return job.computed >= promised and job.decoding
 
     def _preempt(self, victim: Job, by: Job, plan: Plan) -> None:
         """Throw the victim out. It keeps its place in the order, and so is the next to come."""

@@ -132,18 +132,16 @@ class Scheduler(Promises):
         """Decodes first, then prefill chunks, each from its rotating start, within the budgets."""
         rows: list[tuple[Job, str, int]] = []
         tokens = self.config.max_tokens
-        ready = [job for job in self.active.values() if job not in stalled]
-        candidates = {
-            "decode": [job for job in ready if job.decoding],
-            "prefill": [job for job in ready if not job.decoding],
-        }
+        candidates: dict[str, list[Job]] = {"decode": [], "prefill": []}
+        for job in self.active.values():
+            if job not in stalled:
+                candidates["decode" if job.decoding else "prefill"].append(job)
         for kind, jobs in candidates.items():
             for job in _rotated(jobs, self.turns[kind]):
                 if not tokens or len(rows) == self.config.max_rows:
                     break
-                part = (
-                    1 if job.decoding else min(self.config.chunk, tokens, job.goal - job.computed)
-                )
+                left = 1 if kind == "decode" else min(self.config.chunk, job.goal - job.computed)
+                part = min(left, tokens)
                 rows.append((job, kind, part))
                 tokens -= part
             self.turns[kind] += bool(jobs)

@@ -61,7 +61,10 @@ def compute(policy: str, blocks: int, release_delay: int) -> Data:
             "ended and its pages drain. The simulator counts pages; their numbers are of the "
             "picture. A tick is synthetic: it estimates no time of any device."
         ),
-        "alt": f"A lane for each request over {len(trace['says'])} steps. Completed: {ends}.",
+        "alt": (
+            f"A lane for each request that is not rejected, over {len(trace['says'])} steps. "
+            f"Completed: {ends}."
+        ),
     }
 
 

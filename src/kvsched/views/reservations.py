@@ -72,11 +72,7 @@ def compute(blocks: int, release_delay: int, factor: int) -> Data:
         "picks": list(PICKS),
         "points": points,
         "says": [_says(point) for point in points],
-        "sentence": (
-            f"{blocks} blocks, clients allow {cap}: the last request completes at tick "
-            f"{serial['end']} served serially, {whole['end']} with everything promised, "
-            f"{prompt['end']} with the prompt alone promised and {prompt['preempted']} preemptions."
-        ),
+        "sentence": f"{blocks} blocks, clients allow {cap}: {_ends(serial, whole, prompt)}",
         "caption": (
             "Above: every block is taken, promised and not taken yet, draining, or slack, which "
             "is what admission can still promise and is never below zero. Middle: what the head "
@@ -85,10 +81,26 @@ def compute(blocks: int, release_delay: int, factor: int) -> Data:
             f"{BLOCK_SIZE} tokens. A tick is synthetic: it estimates no time of any device."
         ),
         "alt": (
-            f"Stacked blocks over ticks, {blocks} in all, for three promises. The last request "
-            f"completes at tick {serial['end']}, {whole['end']} and {prompt['end']}."
+            f"Stacked blocks over ticks, {blocks} in all, for three promises: "
+            f"{_ends(serial, whole, prompt)}"
         ),
     }
+
+
+def _ends(serial: dict[str, Any], whole: dict[str, Any], prompt: dict[str, Any]) -> str:
+    """When the last request completes under each promise; who is rejected is so under all."""
+    if not serial["done"]:
+        return f"all {serial['rejected']} requests are rejected, larger than the pool."
+    last, out = "the last request", ""
+    if serial["rejected"]:
+        last = "the last of the others"
+        out = f"{serial['rejected']} of {len(REQUESTS)} rejected, larger than the pool; "
+    preempted = prompt["preempted"]
+    return (
+        f"{out}{last} completes at tick {serial['end']} served serially, {whole['end']} with "
+        f"everything promised, {prompt['end']} with the prompt alone promised and {preempted} "
+        f"preemption{'' if preempted == 1 else 's'}."
+    )
 
 
 def _point(pick: str, blocks: int, release_delay: int, factor: int) -> dict[str, Any]:
@@ -125,17 +137,20 @@ def waited(point: dict[str, Any]) -> dict[str, int]:
 
 def _says(point: dict[str, Any]) -> str:
     """One run in a sentence, and what its waiting points to."""
-    told = (
-        f"{point['pick'].capitalize()}: {point['done']} requests complete by tick {point['end']}, "
-        f"mean TTFT {point['ttft']} ticks."
-    )
+    told = f"{point['pick'].capitalize()}:"
+    if point["done"]:
+        told += (
+            f" {point['done']} requests complete by tick {point['end']}, "
+            f"mean TTFT {point['ttft']} ticks."
+        )
     if point["rejected"]:
         told += f" {point['rejected']} rejected: larger than the pool."
     ticks = [f"{count} for {WAITS_FOR[name]}" for name, count in waited(point).items()]
     if ticks:
         told += f" Ticks that the head of the queue waited: {', '.join(ticks)}."
     if point["preempted"]:
-        told += f" {point['preempted']} preemptions, {point['recomputed']} tokens computed again."
+        times = "preemption" if point["preempted"] == 1 else "preemptions"
+        told += f" {point['preempted']} {times}, {point['recomputed']} tokens computed again."
     return told
 
 

@@ -148,7 +148,7 @@ def _run(data: Data, row: int, current: bool) -> str:
     point, y = data["points"][row], RUNS + ROW * row
     first = LEFT + 96
     end = first + (RIGHT - 124 - first) * point["end"] / max(1, data["until"])
-    said = f"{point['end']}"
+    said = f"{point['end']}" if point["done"] else "all rejected"
     if point["preempted"]:
         said += f", {point['preempted']} preemptions"
     if point["rejected"]:

@@ -134,6 +134,8 @@ class Trace:
                     number += 1
                     with _Place(self.path, number):
                         value = _object(text)
+                        if number == 1 and "schema" not in value:
+                            raise InputError("", "no header", f"begin the file with {FIRST_LINE}")
                         (HEADER if number == 1 else EVENT)(value)
                     yield value
         except OSError as error:
@@ -167,6 +169,8 @@ def _shown(path: Path) -> str:
 def _object(line: bytes) -> dict[str, Any]:
     if len(line) > LONGEST_LINE:
         raise InputError("", f"longer than {LONGEST_LINE} bytes", "write one object a line")
+    if line.startswith(b"\xef\xbb\xbf"):
+        raise InputError("", "a byte-order mark", "save the file as UTF-8 without one")
     if line.startswith(b"\x1f\x8b"):
         raise InputError("", "gzip data", "unpack the file first")
     try:

@@ -21,6 +21,8 @@ export JUPYTER_PLATFORM_DIRS := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
+# Compiled once: without it every kernel compiles torch and Matplotlib again.
+export PYTHONDONTWRITEBYTECODE :=
 
 # On a terminal pip shows its progress bars; in CI only its errors.
 PIP_INSTALL := $(BIN)/python -m pip install $(if $(CI),-qq)

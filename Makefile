@@ -98,6 +98,9 @@ conform: setup  ## Replay the recordings of the real engines
 # What is stored shows the packaged profiles, not those a reader has measured.
 nbval notebooks book browser: export KVSCHED_PROFILES :=
 
+# A worker a core: more threads of torch would only wait for each other.
+unit nbval: export OMP_NUM_THREADS := 1
+
 nbval: setup  ## Compare every stored notebook output with a fresh run
 	$(call step,strict nbval,$(BIN)/pytest $(PARALLEL) --nbval --nbval-current-env --nbval-cell-timeout 120 \
 	  --nbval-sanitize-with tests/nbval.cfg --ignore labs/starters $(NOTEBOOK_FOLDERS))

@@ -21,6 +21,8 @@ export JUPYTER_PLATFORM_DIRS := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
+# Compiled once: without it every kernel compiles torch and Matplotlib again.
+export PYTHONDONTWRITEBYTECODE :=
 
 # A kernel per notebook and a process per test run: each library is compiled once, not in all of them.
 unexport PYTHONDONTWRITEBYTECODE
@@ -98,6 +100,9 @@ conform: setup  ## Replay the recordings of the real engines
 
 # What is stored shows the packaged profiles, not those a reader has measured.
 nbval notebooks book browser: export KVSCHED_PROFILES :=
+
+# A worker a core: more threads of torch would only wait for each other.
+unit nbval: export OMP_NUM_THREADS := 1
 
 nbval: setup  ## Compare every stored notebook output with a fresh run
 	$(call step,strict nbval,$(BIN)/pytest $(PARALLEL) --nbval --nbval-current-env --nbval-cell-timeout 120 \

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import sys
 from collections import defaultdict
@@ -27,6 +28,18 @@ MISMATCH = 1
 UNUSABLE = 2
 INTERRUPTED = 130
 POLICIES = ("serial", "continuous", "vllm", "sglang")
+
+
+class Finite(click.FloatRange):
+    """A number in a range; neither nan nor inf, which click's own lets through."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -284,10 +297,10 @@ def bench(as_json: bool, quick: bool) -> None:
 @click.option(
     "--time",
     "seconds",
-    type=click.FloatRange(min=0.1),
+    type=Finite(min=0.1),
     help="Seconds it may take.  [default: cuda 1800, quick 300; cpu 600, quick 30]",
 )
-@click.option("--memory", type=click.FloatRange(min=0.01), help="GiB of the device it may use.")
+@click.option("--memory", type=Finite(min=0.01), help="GiB of the device it may use.")
 def calibrate(
     device: str | None,
     quick: bool,

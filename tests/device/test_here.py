@@ -96,6 +96,17 @@ def test_ctrl_c_says_where_the_measurements_are(
     assert not out.exists()
 
 
+@pytest.mark.parametrize("option", ["--time", "--memory"])
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "1e999", "soon"])
+def test_a_budget_that_is_none_is_refused(
+    option: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "mine.json"
+    assert cli.main(["calibrate", option, value, "--out", str(out)]) == 2
+    assert f"invalid value for '{option}'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_help_and_profiles_need_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli.main(["calibrate", "--help"]) == 0
     for name in [name for name in sys.modules if name.startswith("kvsched.device.c")]:

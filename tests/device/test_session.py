@@ -251,15 +251,24 @@ def test_any_partial_file_is_taken_over_or_refused(
         ("mine.txt", "no profile's name"),
         ("a b.json", "no profile's name"),
         ("h100-sxm.json", "a packaged profile has this name"),
-        ("nowhere/mine.json", "cannot be written"),
+        ("nowhere/mine.json", "there is no such folder; make it"),
+        ("file/profiles/mine.json", "cannot be made a folder"),
     ],
 )
 def test_an_out_that_cannot_be_is_refused_before_anything_is_measured(
     name: str, message: str, fake: Fake, tmp_path: Path
 ) -> None:
+    (tmp_path / "file").touch()
     with pytest.raises(InputError, match=message):
         Session(fake, "quick", tmp_path / name)
     assert fake.calls == []
+
+
+def test_the_folder_of_profiles_is_made(fake: Fake, tmp_path: Path) -> None:
+    """It is not in a fresh clone, and every command in the book writes there."""
+    out = tmp_path / "profiles" / "mine.json"
+    calibrate(fake, out)
+    assert profiles.load(out).kind == "measured"
 
 
 def test_the_default_place_is_where_chapters_look(

@@ -19,7 +19,7 @@ from kvsched.profiles import Part
 
 torch = pytest.importorskip("torch")
 from kvsched.device import cpu, cuda, find  # noqa: E402
-from kvsched.device.kernels import Layer, Stack, _attention  # noqa: E402
+from kvsched.device.kernels import Layer, Stack, _attention, _mask  # noqa: E402
 
 SMALL = dataclasses.replace(
     carried.MODEL,
@@ -47,20 +47,25 @@ def reference(q: Any, k: Any, v: Any, cached: int) -> Any:
 
 
 @pytest.mark.parametrize(("tokens", "cached"), [(7, 0), (5, 6), (2, 9), (1, 8), (1, 0)])
-def test_attention_is_masked_from_the_lower_right(tokens: int, cached: int) -> None:
+def test_attention_is_masked_from_the_lower_right(
+    tokens: int, cached: int, kernels: cpu.Cpu
+) -> None:
     torch.manual_seed(0)
     q = torch.randn(2, 8, tokens, 8)
     k, v = torch.randn(2, 2, 2, cached + tokens, 8)
-    torch.testing.assert_close(_attention(q, k, v, cached), reference(q, k, v, cached))
+    torch.testing.assert_close(
+        _attention(q, k, v, _mask(kernels, tokens, cached)), reference(q, k, v, cached)
+    )
 
 
 def test_a_warm_suffix_equals_the_end_of_the_whole_prompt(kernels: cpu.Cpu) -> None:
     layer = Layer(kernels, SMALL, 1)
     x = torch.randn(1, 12, 64)
-    whole = layer(x, kernels._random(2, 1, 2, 12, 8), 0)
+    whole = layer(x, kernels._random(2, 1, 2, 12, 8), 0, None)
     cache = kernels._random(2, 1, 2, 12, 8)
-    layer(x[:, :9], cache[:, :, :, :9], 0)
-    torch.testing.assert_close(layer(x[:, 9:], cache, 9), whole[:, 9:])
+    layer(x[:, :9], cache[:, :, :, :9], 0, None)
+    rest = layer(x[:, 9:], cache, 9, _mask(kernels, 3, 9))
+    torch.testing.assert_close(rest, whole[:, 9:])
 
 
 def test_the_ranks_of_a_layer_add_up_to_its_flop(kernels: cpu.Cpu) -> None:

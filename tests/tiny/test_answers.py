@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvsched import sglang, vllm
-from kvsched.conform import load
+from kvsched.conform import compare, load
+from kvsched.conform.replay import replay
 from kvsched.contract import BLOCK
 from kvsched.device.tiny import (
     Answers,
@@ -242,6 +243,16 @@ class TestKVThatNobodyComputed:
     @pytest.fixture
     def scene(self, golden: Any) -> tuple[vllm.Config, list[Prompt], list[int]]:
         return recorded(load(golden / "prio_phantom_hash.json.gz"))
+
+    def test_the_model_is_run_by_the_recorded_decisions(
+        self, model: Llama, scene: Any, golden: Any
+    ) -> None:
+        """The engine recorded no answer; what it decided, to the block, is what the model gets."""
+        recording = load(golden / "prio_phantom_hash.json.gz")
+        run = answer(model, scene[1], scene[0], at=scene[2], wipe=False)
+        assert compare(recording).divergence is None
+        assert run.log.entries == replay(recording).log.entries
+        assert [m.found for m in run.moments if m.kind == "back"] == [28]
 
     def test_it_is_noticed_where_pages_are_wiped(self, model: Llama, scene: Any) -> None:
         with pytest.raises(UnwrittenKV, match="L attends to KV that nobody computed"):

@@ -6,6 +6,7 @@ import subprocess
 from typing import Any
 
 import torch
+from torch.nn.attention.bias import causal_lower_right
 
 from kvsched.device.backend import Buffer, Work
 from kvsched.device.kernels import Kernels
@@ -51,6 +52,9 @@ class Cuda(Kernels):
 
     def is_full(self, error: Exception) -> bool:
         return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error)
+
+    def mask(self, tokens: int, length: int) -> Any:
+        return causal_lower_right(tokens, length)  # flash attention's own, where there is such
 
     def host(self, size: int, *, pinned: bool) -> Buffer:
         return torch.zeros(size, dtype=torch.uint8, pin_memory=pinned)

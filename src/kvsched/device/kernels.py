@@ -8,7 +8,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.attention.bias import causal_lower_right
 
 from kvsched.costs.model import Model
 from kvsched.device.backend import Buffer, Shape, Work
@@ -62,6 +61,11 @@ class Kernels:
         rows = [each.view(torch.int64).view(len(order), -1) for each in (pool, stage)]
         return rows[0], rows[1], torch.tensor(order, device=self.where)
 
+    def mask(self, tokens: int, length: int) -> Any:
+        """The mask of the last ``tokens`` of ``length``: each sees all up to itself."""
+        everything = torch.ones(tokens, length, dtype=torch.bool, device=self.where)
+        return everything.tril(length - tokens)
+
     def duplicate(self, size: int) -> Work:
         source, target = self.pool(size), self.pool(size)
         return lambda: target.copy_(source)
@@ -98,13 +102,14 @@ class Stack:
         length = shape.cached + shape.tokens
         kv = (2, shape.batch, self.kv_heads, length, self.head_dim)
         cycle = [(layer, random(*kv)) for layer in self.all[:layers]]
+        mask = _mask(self.kernels, shape.tokens, shape.cached)
 
         def run() -> Any:
             with torch.inference_mode(), sdpa_kernel(_ATTENTION, set_priority=True):
                 out = x
                 for i in range(layers):
                     layer, cache = cycle[i % len(cycle)]
-                    out = layer(out, cache, shape.cached)
+                    out = layer(out, cache, shape.cached, mask)
                 return out
 
         return run
@@ -124,33 +129,35 @@ class Layer:
         self.gate_up = kernels._random(2 * wide, self.hidden).mul_(small)
         self.down = kernels._random(self.hidden, wide).mul_(small)
 
-    def __call__(self, x: Any, cache: Any, cached: int) -> Any:
+    def __call__(self, x: Any, cache: Any, cached: int, mask: Any) -> Any:
         """(batch, tokens, hidden) to the same; writes the tokens' K and V behind the cached."""
-        x = x + F.linear(self._attend(self._norm(x), cache, cached), self.o)
+        x = x + F.linear(self._attend(self._norm(x), cache, cached, mask), self.o)
         gate, up = F.linear(self._norm(x), self.gate_up).chunk(2, dim=-1)
         return x + F.linear(F.silu(gate) * up, self.down)
 
     def _norm(self, x: Any) -> Any:
         return F.rms_norm(x, (self.hidden,), eps=1e-5)
 
-    def _attend(self, x: Any, cache: Any, cached: int) -> Any:
+    def _attend(self, x: Any, cache: Any, cached: int, mask: Any) -> Any:
         batch, tokens, _ = x.shape
         heads = F.linear(x, self.qkv).view(batch, tokens, -1, self.head_dim).transpose(1, 2)
         q, k, v = heads.split([self.heads, self.kv_heads, self.kv_heads], dim=1)
         cache[0, :, :, cached:].copy_(k)
         cache[1, :, :, cached:].copy_(v)
-        out = _attention(q, cache[0], cache[1], cached)
+        out = _attention(q, cache[0], cache[1], mask)
         return out.transpose(1, 2).reshape(batch, tokens, -1)
 
 
-def _attention(q: Any, k: Any, v: Any, cached: int) -> Any:
+def _mask(kernels: Kernels, tokens: int, cached: int) -> Any:
+    """None where torch's own will do: after nothing, or of one token."""
+    return kernels.mask(tokens, cached + tokens) if cached > 0 and tokens > 1 else None
+
+
+def _attention(q: Any, k: Any, v: Any, mask: Any) -> Any:
     """Token i of q sees the cached ones and those of k up to itself.
 
     torch's ``is_causal`` aligns the mask's upper left corner; after a prefix it must be the lower
-    right one. One new token sees all.
+    right one, which ``mask`` is. One new token sees all.
     """
-    tokens = q.shape[-2]
-    if cached == 0 and tokens > 1:
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-    mask = causal_lower_right(tokens, cached + tokens) if tokens > 1 else None
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+    whole = mask is None and q.shape[-2] > 1
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=whole, enable_gqa=True)

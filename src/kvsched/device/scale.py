@@ -78,6 +78,19 @@ SCALES = {
         transfer=16 * MiB,
         seconds=30,
     ),
+    ("cpu", "taste"): Scale(
+        matmul=768,
+        duplicate=8 * MiB,
+        part=Part(1, 8),
+        distinct=1,
+        prompts=(16, 32, 64),
+        suffix=(64, (32, 48)),
+        steps=((1, 16), (4, 16), (4, 64)),
+        fragments=_kib(32, 256, 2048),
+        few=_kib(32, 256, 2048),
+        transfer=2 * MiB,
+        seconds=1,
+    ),
     ("cpu", "full"): Scale(
         matmul=4096,
         duplicate=GiB,
@@ -92,4 +105,4 @@ SCALES = {
         seconds=600,
     ),
 }
-"""By kind of device and scale."""
+"""By kind of device and scale. ``taste`` is the lab's: it shows the file's form, in a second."""

@@ -54,6 +54,7 @@ class Session:
         self.backend = backend
         self.scale = SCALES[backend.kind, scale]
         self.name = _name(out)
+        _make_folder(out.parent)
         self.out, self.partial = out, out.with_name(f"{out.name}.partial")
         self.seconds = self.scale.seconds if seconds is None else seconds
         self.memory = memory
@@ -192,9 +193,21 @@ def write(path: Path, text: str) -> None:
 def place_of(device: str) -> Path:
     """Where the profile of this device goes unless told otherwise: where chapters look for it."""
     words = re.sub(r"[^a-z0-9.]+", "-", device.lower()).strip("-.") or "device"
-    folder = Path(FOLDER)
-    folder.mkdir(exist_ok=True)
-    return folder / f"{words}.json"
+    return Path(FOLDER) / f"{words}.json"
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder of profiles if it is not there; any other is the caller's to make."""
+    if folder.is_dir():
+        return
+    place = f"--out in {str(folder)!a}"
+    if folder.name != FOLDER:
+        raise InputError(place, "there is no such folder", "make it, or name another")
+    try:
+        folder.mkdir()
+    except OSError as error:
+        reason = f"cannot be made a folder ({error.strerror})"
+        raise InputError(place, reason, "name another --out") from None
 
 
 def gibibytes(number: float | None) -> int | None:

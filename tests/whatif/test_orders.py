@@ -138,9 +138,11 @@ class TestAgedLPM:
     @given(
         st.integers(100, 1500),
         st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30)), min_size=20, max_size=60),
+        st.sampled_from((1, 16)),
+        st.sampled_from((256, 8192)),
     )
     def test_on_the_twin_with_its_tree_and_pool(
-        self, credit: int, hot: list[tuple[int, int]]
+        self, credit: int, hot: list[tuple[int, int]], page: int, chunk: int
     ) -> None:
         """Hot requests that share up to 30 hundred tokens, one cold one among the first."""
         arrivals, at = [Arrival(3, Request("cold", ((10**9, 1500),), 8, 3))], 0
@@ -149,7 +151,13 @@ class TestAgedLPM:
             prompt = ((0, 100 * hundreds + 1), (10**6 * (i + 1), 50))
             arrivals.append(Arrival(at, Request(f"h{i}", prompt, 8, at)))
         log = Log()
-        config = Config(6000, max_running_requests=4, schedule_policy="lpm")
+        config = Config(
+            6000,
+            page_size=page,
+            max_running_requests=4,
+            chunked_prefill_size=chunk,
+            schedule_policy="lpm",
+        )
         scheduler = Spy(config, log, credit)
         assert run(scheduler, arrivals, log).verdict == "all_done"
         assert not scheduler.put_last

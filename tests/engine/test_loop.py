@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from kvsched import sglang
 from kvsched.contract import TOKEN, WHOLE_SEQUENCE, Denial, Plan, Result
 from kvsched.engine import Engine, Outcome, ScriptedExecutor, run
 from kvsched.engine.loop import PATIENCE
 from kvsched.errors import InputError
 from kvsched.log import Abort, Arrive, Log, Preempt, Refuse
 from kvsched.request import Request
+from kvsched.sglang.events import Ratio
 from kvsched.vllm import Config, Scheduler
 from kvsched.workload import Arrival, Calendar, Cancel, ClosedLoop, Door
 
@@ -132,6 +134,17 @@ class TestOrderOfEvents:
         assert [c for c in beginner.calls if c.startswith("s")] == [
             "schedule 5", "schedule 6", "schedule 5", "schedule 6", "schedule 70",
         ]  # fmt: skip
+
+    @pytest.mark.parametrize("lag", [0, 1])
+    def test_with_a_pass_in_flight_it_jumps_too_and_resets_the_ratio(self, lag: int) -> None:
+        """An empty batch in the queue is no reason to tick on until patience ends."""
+        log = Log()
+        asked = [Arrival(at, sglang.Request(f"r{at}", ((at, 8),), 4)) for at in (0, 5000)]
+        outcome = run(sglang.Scheduler(sglang.Config(64), log), asked, log, lag=lag)
+        assert outcome == Outcome("all_done", steps=9 + 4 * lag, now=5004 + 2 * lag)
+        ratios = [round(entry.event.value, 3) for entry in log.of(Ratio)]
+        assert ratios[3 + lag] == 0.7 > ratios[4 + lag]
+        assert len(log.free_blocks) == outcome.steps - lag
 
     def test_an_idle_engine_jumps_to_the_next_arrival(self) -> None:
         beginner = Beginner()

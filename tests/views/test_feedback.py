@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from kvsched.cases.feedback import RUN_TO_MAX, SMALL, steady
+from kvsched.cases.feedback import CONSERVATIVENESS, RUN_TO_MAX, SMALL, steady
 from kvsched.sglang.events import Retract
 from kvsched.views import find
 from kvsched.views.feedback import point
+from kvsched.views.feedback_laws import laws
 
 two_lines = functools.cache(find("two_lines"))
 
@@ -79,6 +80,31 @@ def test_on_the_floor_only_an_upper_bound_is_left() -> None:
     data = two_lines(assigned=0.1845, found=0.098, apart=12)
     assert data["points"][3]["steps"] == [88, None]
     assert "at least 87 decays" in data["says"][3]
+
+
+def test_an_estimate_below_the_floor_is_lifted_to_it_by_one_decay() -> None:
+    data = two_lines(assigned=0.05, found=0.098, apart=6)
+    assert data["points"][3]["steps"] == [2, None]
+    assert "at least 1 decay, so 2 decode steps" in data["says"][3]
+
+
+def test_no_step_takes_less_than_nothing() -> None:
+    said = two_lines(assigned=1.0, found=0.098, apart=0)["says"]
+    assert "2,997 decays, so 2,998 decode steps in less than 1 s: below 0.3 ms a step" in said[0]
+    assert "0 decays, so 1 decode step in" in two_lines(assigned=0.5, found=0.5)["says"][0]
+
+
+def test_settings_that_make_no_difference_are_not_ranked() -> None:
+    data = find("feedback")(pool=18_000, clients=20, share=10)
+    assert "At every setting 1,870 output tokens a second." in data["sentence"]
+    assert all("No setting gives more." in said for said in data["says"])
+
+
+def test_opposite_optima_are_those_of_the_widget() -> None:
+    early, full = laws()["laws"]
+    rates = [each["tokens_s"] for each in default()["points"]]
+    assert full["tokens_s"] == rates
+    assert early["best"] == 0.1 < full["best"] == CONSERVATIVENESS[rates.index(max(rates))]
 
 
 def test_a_ratio_that_rose_is_nobodys() -> None:

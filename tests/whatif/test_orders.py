@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
@@ -56,8 +57,13 @@ def queue(policy: type[SchedulePolicy], credit: int, seed: int) -> AgedLPM:
     return scheduler
 
 
+ENTRIES = itertools.count(1)
+
+
 def asked(name: str, tokens: int = 2000) -> Req:
-    return Req(Request(name, ((0, tokens),), 1), LPM)
+    r = Req(Request(name, ((0, tokens),), 1), LPM)
+    r.entry_order = next(ENTRIES)
+    return r
 
 
 PASSES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), min_size=5, max_size=60)
@@ -132,9 +138,11 @@ class TestAgedLPM:
     @given(
         st.integers(100, 1500),
         st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30)), min_size=20, max_size=60),
+        st.sampled_from((1, 16)),
+        st.sampled_from((256, 8192)),
     )
     def test_on_the_twin_with_its_tree_and_pool(
-        self, credit: int, hot: list[tuple[int, int]]
+        self, credit: int, hot: list[tuple[int, int]], page: int, chunk: int
     ) -> None:
         """Hot requests that share up to 30 hundred tokens, one cold one among the first."""
         arrivals, at = [Arrival(3, Request("cold", ((10**9, 1500),), 8, 3))], 0
@@ -143,7 +151,13 @@ class TestAgedLPM:
             prompt = ((0, 100 * hundreds + 1), (10**6 * (i + 1), 50))
             arrivals.append(Arrival(at, Request(f"h{i}", prompt, 8, at)))
         log = Log()
-        config = Config(6000, max_running_requests=4, schedule_policy="lpm")
+        config = Config(
+            6000,
+            page_size=page,
+            max_running_requests=4,
+            chunked_prefill_size=chunk,
+            schedule_policy="lpm",
+        )
         scheduler = Spy(config, log, credit)
         assert run(scheduler, arrivals, log).verdict == "all_done"
         assert not scheduler.put_last
@@ -169,7 +183,20 @@ class TestAgedLPM:
         a, b = asked("a"), asked("b")
         for waiting in ([a, b], [a, b], [b], [a, b]):
             scheduler.policy.sort(waiting, [])
-        assert scheduler.passes == {"a": 0, "b": 3}
+        assert [scheduler.passes[r.entry_order] for r in (a, b)] == [0, 3]
+
+    def test_a_client_that_asks_again_by_the_same_id_starts_from_nothing(self) -> None:
+        """Cancelled and sent anew between two passes, it may not bring its credit along."""
+        scheduler = queue(SchedulePolicy, 1000, 0)
+        a, b = asked("a"), asked("b")
+        for _ in range(3):
+            scheduler.aged([a, b], [])
+        again = asked("a")
+        again.num_matched_prefix_tokens = MOST
+        waiting = [b, again]
+        scheduler.aged(waiting, [])
+        assert waiting == [b, again]
+        assert [scheduler.passes[r.entry_order] for r in waiting] == [3, 0]
 
 
 class Spy(AgedLPM):

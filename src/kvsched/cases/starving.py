@@ -109,7 +109,7 @@ class Sizes(NamedTuple):
 
 
 def sizes_at_saturation(
-    policy: str, make: MakeSglang = sglang.Scheduler, count: int = 400, seed: int = 0
+    policy: str, make: MakeSglang = sglang.Scheduler, count: int = 200, seed: int = 0
 ) -> list[Sizes]:
     """Case 18, sglang pull request 30806: four lengths in equal counts on one embedding server.
 

@@ -103,6 +103,12 @@ class Engine:
         self.batches.append((plan, result))
         return plan
 
+    @property
+    def at_rest(self) -> bool:
+        """No request unfinished, nothing but empty batches in flight."""
+        in_flight = any(plan.scheduled for plan, _ in self.batches)
+        return not (in_flight or self.scheduler.has_work())
+
     def idle(self) -> bool:
         """Nobody is here: go to the next event. True if a scheduler that ``idles`` had a step."""
         ahead = self.calendar.next_at() or 0
@@ -130,9 +136,8 @@ class Engine:
 
     @property
     def done(self) -> bool:
-        """No event to come, no request unfinished, nothing but empty batches in flight."""
-        in_flight = any(plan.scheduled for plan, _ in self.batches)
-        return not (self.calendar or in_flight or self.scheduler.has_work())
+        """At rest, and no event to come."""
+        return not self.calendar and self.at_rest
 
 
 def run(
@@ -163,7 +168,7 @@ def drive(engine: Engine, max_steps: int | None = None) -> Outcome:
     while not engine.done:
         if max_steps is not None and engine.steps >= max_steps:
             return Outcome("horizon", engine.steps, engine.now)
-        if not (scheduler.has_work() or engine.batches) and engine.idle():
+        if engine.at_rest and engine.idle():
             continue
         plan = engine.advance(max_steps)
         progress.see(plan, engine.executor.due())

@@ -46,8 +46,8 @@ def _laws(ax: Axes, data: Data) -> None:
     places = range(len(data["values"]))
     for law in data["laws"]:
         colour, marker, dash, offset = _LAWS[law["name"]]
-        top = max(law["mean"])
-        shares = [rate / top for rate in law["mean"]]
+        top = max(law["tokens_s"])
+        shares = [rate / top for rate in law["tokens_s"]]
         ax.plot(places, shares, dash, color=colour, marker=marker, markersize=4)
         best = shares.index(1.0)
         ax.plot(best, 1, marker, color=colour, markersize=9, markerfacecolor="none")

@@ -110,7 +110,8 @@ def _decays(new: float, old: float, ratio: NewTokenRatio) -> tuple[int, int | No
     if ratio.decay == 0:
         raise InputError("lines", "the ratio does not decay", "no time can be read from it")
     if abs(old - ratio.min) <= HALF:  # it may have stood there for any time
-        return max(0, ceil((new - old - 2 * HALF) / ratio.decay - 1e-9)), None
+        lifted = new < ratio.min - HALF  # the first decay brings what is below the floor up to it
+        return max(lifted, ceil((new - old - 2 * HALF) / ratio.decay - 1e-9)), None
     low = max(0, ceil((new - old - 2 * HALF) / ratio.decay - 1e-9))
     high = floor((new - old + 2 * HALF) / ratio.decay + 1e-9)
     if low > high:

@@ -7,6 +7,7 @@ the ratio did, and what it did to the pool, to output and to who waits. Read off
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import fmean
 from typing import Any
 
@@ -42,9 +43,7 @@ def compute(share: int, pool: int, clients: int) -> Data:
         "sentence": (
             f"{clients} clients, answers of {share} % of max_new_tokens, {pool:,} tokens of pool: "
             f"{_times(first['retractions'])} at conservativeness {first['value']:g}, "
-            f"{last['retractions']} at {last['value']:g}. Most output tokens a second at "
-            f"{best['value']:g}: {best['tokens_s']:,}; fewest at {worst['value']:g}: "
-            f"{worst['tokens_s']:,}."
+            f"{last['retractions']} at {last['value']:g}. {_most_and_fewest(best, worst)}"
         ),
         "caption": (
             "Above: new_token_ratio over the decode steps of the run picked; red, where a "
@@ -59,13 +58,14 @@ def compute(share: int, pool: int, clients: int) -> Data:
             "The ratio over time as a sawtooth, the pool and the batch under it, and four curves "
             f"over conservativeness from {first['value']:g} to {last['value']:g}: retractions go "
             f"from {first['retractions']} to {last['retractions']}, output tokens a second from "
-            f"{first['tokens_s']:,} to {last['tokens_s']:,}, most at {best['value']:g}."
+            f"{first['tokens_s']:,} to {last['tokens_s']:,}, no more than at {best['value']:g}."
         ),
     }
 
 
+@lru_cache(maxsize=64)
 def point(value: float, share: int, pool: int, clients: int, seed: int = 0) -> dict[str, Any]:
-    """One run in numbers, times in seconds, with its timeline.
+    """One run in numbers, times in seconds, with its timeline; kept, so not to be changed.
 
     ``recompute``: share of the run's time. ``silence``: the longest wait between two tokens.
     """
@@ -125,6 +125,15 @@ def _most(values: Sequence[int]) -> list[int]:
     return [max(values[i : i + width]) for i in range(0, len(values), width)]
 
 
+def _most_and_fewest(best: dict[str, Any], worst: dict[str, Any]) -> str:
+    if best["tokens_s"] == worst["tokens_s"]:
+        return f"At every setting {best['tokens_s']:,} output tokens a second."
+    return (
+        f"Most output tokens a second at {best['value']:g}: {best['tokens_s']:,}; fewest at "
+        f"{worst['value']:g}: {worst['tokens_s']:,}."
+    )
+
+
 def _says(each: dict[str, Any], best: dict[str, Any]) -> str:
     """One run in a sentence."""
     told = (
@@ -141,8 +150,8 @@ def _says(each: dict[str, Any], best: dict[str, Any]) -> str:
         f"{each['tokens_recomputed']:,} tokens computed again, {each['tokens_s']:,} output tokens "
         f"a second, TTFT median {each['ttft_p50']:.2f} s, longest silence {each['silence']:.2f} s."
     )
-    if each is best:
-        return f"{told} The most tokens a second."
+    if each["tokens_s"] == best["tokens_s"]:
+        return f"{told} No setting gives more."
     return f"{told} {1 - each['tokens_s'] / best['tokens_s']:.1%} fewer than at {best['value']:g}."
 
 

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import fmean
-
-from kvsched.cases.feedback import (
-    CONSERVATIVENESS,
-    RUN_TO_MAX,
-    SMALL,
-    STOP_EARLY,
-    Size,
-    steady,
-)
-from kvsched.metrics import measure
-from kvsched.sglang.decodes import decode_passes
-from kvsched.views.feedback import timeline
+from kvsched.cases.feedback import CONSERVATIVENESS, RUN_TO_MAX, SMALL, STOP_EARLY
+from kvsched.views.feedback import point
 from kvsched.views.view import Data
 
 LAWS = {"stop early": STOP_EARLY, "run to max": RUN_TO_MAX}
 """Where outputs end, in percent of ``max_new_tokens``."""
 
 
-def laws(seeds: Sequence[int] = (0, 1), size: Size = SMALL) -> Data:
-    """Case 24: the rates of both laws, by seed, and one run's ratio.
+def laws() -> Data:
+    """Case 24: one run for each law and value, the view's own, and one run's ratio.
 
-    ``tokens_s``: for each seed output tokens a second by conservativeness, ``mean``: over the
-    seeds, ``best``: the value with the highest mean. ``line`` is of the default conservativeness
-    with the first seed, outputs running to the maximum.
+    ``tokens_s``: output tokens a second by conservativeness, ``best``: the value with the most.
+    ``line`` is of the default conservativeness, outputs running to the maximum.
     """
     values = list(CONSERVATIVENESS)
-    line, found = {}, []
+    found = []
     for name, share in LAWS.items():
-        rates = []
-        for seed in seeds:
-            logs = [steady(value, share, size, seed) for value in values]
-            rates.append([round(measure(log).output_throughput) for log in logs])
-            if share == RUN_TO_MAX and seed == seeds[0]:
-                line = timeline(list(decode_passes(logs[values.index(1.0)])))
-        mean = [round(fmean(each)) for each in zip(*rates, strict=True)]
-        best = values[mean.index(max(mean))]
-        found.append({"name": name, "share": share, "tokens_s": rates, "mean": mean, "best": best})
+        rates = [point(value, share, SMALL.pool, SMALL.clients)["tokens_s"] for value in values]
+        best = values[rates.index(max(rates))]
+        found.append({"name": name, "share": share, "tokens_s": rates, "best": best})
+    line = point(1.0, RUN_TO_MAX, SMALL.pool, SMALL.clients)["timeline"]
     return {"values": values, "laws": found, "line": line}

@@ -85,7 +85,7 @@ def _says(run: dict[str, Any], bound: int) -> str:
     proved = ""
     if run["passing"] and run["name"] == "aged lpm":
         proved = (
-            f" The last of them was first sorted {run['behind']} passes after V; from {bound} on "
+            f" The last of them was first sorted {_passes(run['behind'])} after V; from {bound} on "
             "no newcomer could."
         )
     others = f"{run['mean']} steps on average and {run['worst']} at most"
@@ -93,6 +93,10 @@ def _says(run: dict[str, Any], bound: int) -> str:
         f"{run['name']} ({run['rule']}): V waits {run['wait']} steps and {first}.{proved} The "
         f"small ones wait {others if run['worst'] else 'not at all'}."
     )
+
+
+def _passes(count: int) -> str:
+    return "1 pass" if count == 1 else f"{count} passes"
 
 
 VIEW = View(

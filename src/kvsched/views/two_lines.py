@@ -10,7 +10,7 @@ from kvsched.sglang import Config
 from kvsched.sglang.ratio import NewTokenRatio
 from kvsched.sglang.retraction_lines import Between, Retraction, between
 from kvsched.views.params import Number
-from kvsched.views.two_lines_figure import draw, table
+from kvsched.views.two_lines_figure import bounds, draw, table
 from kvsched.views.view import Data, View
 
 ASSIGNED, FOUND, APART = 0.1919, 0.1207, 6
@@ -37,8 +37,9 @@ def compute(assigned: float, found: float, apart: int) -> Data:
             "bounds because log times are cut to the second; prefills in between are included."
         ),
         "alt": (
-            f"Five falling lines from {assigned:.4f} to {found:.4f}, one for each "
-            f"conservativeness, and the bounds of a decode step below: {default['short']} at 1."
+            f"Five lines from {assigned:.4f}, falling at the slope of each conservativeness, "
+            f"{found:.4f} where one may have come to it, and the bounds of a decode step below: at "
+            f"1, {default['short']}."
         ),
     }
 
@@ -55,7 +56,7 @@ def _point(value: float, assigned: float, found: float, apart: int) -> dict[str,
         said = f"At conservativeness {value:g} it cannot be: {error.problem}."
         return point | {"steps": None, "ms": None, "short": short, "says": said}
     low, high = (1000 * bound for bound in seen.step_seconds)
-    short = f"{low:.0f} to {high:.0f} ms a decode step" if low else f"below {high:.0f} ms a step"
+    short = f"{bounds(low, high)} ms a{' decode' if low else ''} step"
     said = (
         f"At conservativeness {value:g} a decode subtracts {ratio.decay:.7f}. {_count(seen)} in "
         f"{_time(seen)}: {short}, prefills in between included."
@@ -68,10 +69,15 @@ def _point(value: float, assigned: float, found: float, apart: int) -> dict[str,
 def _count(seen: Between) -> str:
     low, high = seen.decays
     if high is None:
-        return f"The ratio stands on its floor: at least {low} decays, so {low + 1} decode steps"
+        least = f"{_times(low, 'decay')}, so {_times(low + 1, 'decode step')}"
+        return f"The ratio stands on its floor: at least {least}"
     if low == high:
-        return f"{low} decays, so {low + 1} decode steps"
+        return f"{_times(low, 'decay')}, so {_times(low + 1, 'decode step')}"
     return f"{low} to {high} decays, so {low + 1} to {high + 1} decode steps"
+
+
+def _times(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _time(seen: Between) -> str:

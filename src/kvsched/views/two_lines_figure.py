@@ -35,7 +35,7 @@ def draw(data: Data, selection: Selection) -> str:
         text("A decode step, ms", 4, BARS - 14, font_weight="600"),
         *(_bar(point, row, slowest, row == pick) for row, point in enumerate(points)),
         text("0", NAMES, end + 16, text_anchor="middle", **_SOFT),
-        text(f"{slowest:.0f} ms", ENDS, end + 16, text_anchor="middle", **_SOFT),
+        text(f"{slowest:,.0f} ms", ENDS, end + 16, text_anchor="middle", **_SOFT),
         class_="kv-two-lines",
         fill=ink("text"),
         font_size="12.5",
@@ -68,7 +68,7 @@ def _bar(point: dict[str, Any], row: int, slowest: float, current: bool) -> str:
     else:
         low, high = (NAMES + (ENDS - NAMES) * ms / slowest for ms in point["ms"])
         least, most = point["ms"]
-        said = f"{least:.0f} to {most:.0f}" if least else f"below {most:.0f}"
+        said = bounds(least, most)
         bar = element(
             "g",
             element(
@@ -106,3 +106,9 @@ def _steps(point: dict[str, Any]) -> str:
     if high is None:
         return f"{low} or more"
     return f"{low}" if low == high else f"{low} to {high}"
+
+
+def bounds(least: float, most: float) -> str:
+    """Two bounds in milliseconds, below 10 with a decimal; ``least`` 0: there is none."""
+    low, high = (f"{value:,.0f}" if value >= 10 else f"{value:.1f}" for value in (least, most))
+    return f"{low} to {high}" if least else f"below {high}"

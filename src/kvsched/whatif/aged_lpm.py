@@ -22,8 +22,8 @@ it. **What it does not bound:**
 - *Being admitted.* Standing first is not fitting. A pass ends at the first refusal, so those behind
   a first request wait for its memory; if it never fits, so do they.
 - *Time.* Passes are those that try to admit: a full batch makes none, however long it stays full.
-- *A victim.* It comes back as a newcomer; or, if no pass sorted while it ran, with its credit, but
-  behind in the list, so without the ties.
+- *A victim, or a client that asks again.* It comes back as a newcomer: passes are counted by entry
+  into the queue, not by id.
 """
 
 from __future__ import annotations
@@ -42,14 +42,16 @@ class AgedLPM(Scheduler):
     def __init__(self, config: Config, log: Log | None = None, credit: int = 1000) -> None:
         super().__init__(config, log)
         self.credit = credit
-        self.passes: dict[str, int] = {}
+        self.passes: dict[float, int] = {}
         self.policy.orders["lpm"] = self.aged
 
     def aged(self, waiting: list[Req], running: Sequence[Req]) -> None:
         """The largest cached prefix plus credit first, and the deprioritised last."""
         last = self.policy.deprioritized
-        self.passes = {r.id: self.passes.get(r.id, -1) + 1 for r in waiting}
-        credit = {r_id: self.credit * passes for r_id, passes in self.passes.items()}
-        waiting.sort(
-            key=lambda r: inf if r.id in last else -(r.num_matched_prefix_tokens + credit[r.id])
-        )
+        self.passes = {r.entry_order: self.passes.get(r.entry_order, -1) + 1 for r in waiting}
+
+        def key(r: Req) -> float:
+            credit = self.credit * self.passes[r.entry_order]
+            return inf if r.id in last else -(r.num_matched_prefix_tokens + credit)
+
+        waiting.sort(key=key)

@@ -10,9 +10,9 @@ not counted, as nobody knows them; so it suits prefill, embedding and scoring. D
 requests stay last and more than 128 stay unsorted, as under lpm, whose lookups it needs.
 
 **What it bounds.** While nobody else waits longer than W or needs fewer than s tokens, a request of
-S tokens is passed by nobody once it has waited more than W * S / s: its ratio is the largest. Where
-more comes than can be served, the others' waits have no W, and it can be passed for as long as
-that lasts.
+S tokens is passed by nobody once it has waited more than W * S / s: its ratio is the largest. Put
+last, or unsorted, it can be passed all the same. Where more comes than can be served, the others'
+waits have no W, and it can be passed for as long as that lasts.
 
 vLLM has no such method to override: its queues are ordered as they are filled, and a ratio that
 changes while one waits is no key of a heap.

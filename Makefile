@@ -21,9 +21,6 @@ export JUPYTER_PLATFORM_DIRS := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
-# Compiled once: without it every kernel compiles torch and Matplotlib again.
-export PYTHONDONTWRITEBYTECODE :=
-
 # A kernel per notebook and a process per test run: each library is compiled once, not in all of them.
 unexport PYTHONDONTWRITEBYTECODE
 

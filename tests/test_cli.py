@@ -335,6 +335,12 @@ class TestAround:
             assert done.stderr == said
             assert path.read_bytes() == before
 
+    def test_a_trace_given_to_explain_is_told_its_command(self) -> None:
+        done = run("explain", "folder/trace.jsonl", "--step", "0")
+        assert done.returncode == 2
+        fix = "give a recording, or use kvsched replay with --explain"
+        assert done.stderr.endswith(f": a trace by its name, no recording; {fix}\n")
+
     def test_a_comparison_takes_no_other_output(self, tmp_path: Path) -> None:
         for option in ("--explain", f"--output={tmp_path / 'out'}"):
             done = run("replay", tmp_path / "trace.jsonl", "--compare", option)

@@ -76,6 +76,9 @@ def find(paths: Iterable[str | Path]) -> list[Path]:
 
 def resolve(case: str) -> Path:
     """The recording meant by a path, or by a bare case name below ``tests/golden``."""
+    if case.endswith(".jsonl"):
+        fix = "give a recording, or use kvsched replay with --explain"
+        raise InputError(show(case), "a trace by its name, no recording", fix)
     if os.sep in case or case.endswith(SUFFIXES):
         return Path(case)
     if not GOLDEN.is_dir():

@@ -94,6 +94,11 @@ def test_no_step_takes_less_than_nothing() -> None:
     assert "0 decays, so 1 decode step in" in two_lines(assigned=0.5, found=0.5)["says"][0]
 
 
+def test_bounds_that_differ_do_not_look_equal() -> None:
+    said = two_lines(assigned=1.0, found=0.098, apart=60)["says"]
+    assert "19.7 to 20.3 ms" in said[0]
+
+
 def test_settings_that_make_no_difference_are_not_ranked() -> None:
     data = find("feedback")(pool=18_000, clients=20, share=10)
     assert "At every setting 1,870 output tokens a second." in data["sentence"]

@@ -57,6 +57,16 @@ def test_the_figure_is_well_formed_and_named(name: str) -> None:
 
 
 @EACH_VIEW
+def test_no_line_of_text_is_cut_off_below(name: str) -> None:
+    """A static reader shows what lies in the view box and no more."""
+    view = find(name)
+    root = ElementTree.fromstring(view.draw(default(name), view.selected({})))
+    height = float(root.attrib["viewBox"].split()[3])
+    for each in root.iter("{http://www.w3.org/2000/svg}text"):
+        assert float(each.attrib["y"]) <= height - 2, each.text
+
+
+@EACH_VIEW
 def test_the_figure_needs_no_style_sheet(name: str) -> None:
     view = find(name)
     figure = view.draw(default(name), view.selected({}))

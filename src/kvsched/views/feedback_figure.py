@@ -7,7 +7,7 @@ from typing import Any
 from kvsched.views.svg import element, ink, num, picture, text
 from kvsched.views.view import Data, Selection, Table
 
-WIDTH, HEIGHT = 460, 536
+WIDTH, HEIGHT = 460, 544
 LEFT, RIGHT = 38, 454
 TOP, BOTTOM = 32, 152
 """Of the ratio, from 1 down to 0."""

@@ -11,6 +11,8 @@ WIDTH = 460
 LEFT, RIGHT = 58, 440
 TOP, BOTTOM = 34, 150
 BARS, ROW, NAMES, ENDS = 216, 26, 58, 370
+LONG = 330
+"""Where a bar begins so far to the right that its bounds stand before it."""
 _SOFT: dict[str, str | float] = {"fill": ink("soft")}
 
 
@@ -30,7 +32,13 @@ def draw(data: Data, selection: Selection) -> str:
         text(f"{data['assigned']:.4f}", LEFT - 6, TOP + 5, text_anchor="end", **_SOFT),
         text(f"{data['found']:.4f}", LEFT - 6, BOTTOM + 4, text_anchor="end", **_SOFT),
         text("first line", LEFT, BOTTOM + 18, **_SOFT),
-        text(f"{longest:,} decode steps", RIGHT, BOTTOM + 18, text_anchor="end", **_SOFT),
+        text(
+            f"{longest:,} decode step{'s' if longest > 1 else ''}",
+            RIGHT,
+            BOTTOM + 18,
+            text_anchor="end",
+            **_SOFT,
+        ),
         *(_fall(point, row, longest, row == pick) for row, point in enumerate(points)),
         text("A decode step, ms", 4, BARS - 14, font_weight="600"),
         *(_bar(point, row, slowest, row == pick) for row, point in enumerate(points)),
@@ -68,13 +76,13 @@ def _bar(point: dict[str, Any], row: int, slowest: float, current: bool) -> str:
     else:
         low, high = (NAMES + (ENDS - NAMES) * ms / slowest for ms in point["ms"])
         least, most = point["ms"]
-        said = bounds(least, most)
+        beside: tuple[float, str] = (high + 6, "start") if low < LONG else (low - 6, "end")
         bar = element(
             "g",
             element(
                 "rect", x=low, y=y + 2, width=max(2, high - low), height=13, fill=ink("decode")
             ),
-            text(said, high + 6, y + 13),
+            text(bounds(least, most), beside[0], y + 13, text_anchor=beside[1]),
         )
     return element(
         "g",
@@ -109,6 +117,7 @@ def _steps(point: dict[str, Any]) -> str:
 
 
 def bounds(least: float, most: float) -> str:
-    """Two bounds in milliseconds, below 10 with a decimal; ``least`` 0: there is none."""
-    low, high = (f"{value:,.0f}" if value >= 10 else f"{value:.1f}" for value in (least, most))
+    """Two bounds in milliseconds, with a decimal if small or close; ``least`` 0: there is none."""
+    fine = most < 10 or 0 < least > most - 1
+    low, high = (f"{value:,.1f}" if fine else f"{value:,.0f}" for value in (least, most))
     return f"{low} to {high}" if least else f"below {high}"

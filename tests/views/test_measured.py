@@ -18,7 +18,8 @@ MEASURED = find("measured")
 def test_the_published_prefill_is_shown_as_published() -> None:
     data = MEASURED()
     assert data["title"] == "NVIDIA H100 80GB HBM3 (SXM5): published, not measured here"
-    assert "no GPU was measured for them" in data["caption"]
+    assert "published numbers; we have measured no GPU" in data["caption"]
+    assert "launches and CPU time are not in them, so a floor" in data["caption"]
     at = data["at"]
     assert (at["ms"], data["stated"]) == (183, True)
     assert at["tflop_s"] == pytest.approx(

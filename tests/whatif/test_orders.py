@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kvsched import cases
 from kvsched.cases.starving import COLD, SHARED
 from kvsched.engine import run
+from kvsched.errors import InputError
 from kvsched.log import Admit, Arrive, Log
 from kvsched.request import Request
 from kvsched.sglang import Config, Scheduler
@@ -120,6 +121,11 @@ class TestAgedLPM:
     def test_put_last_the_bound_does_not_hold(self) -> None:
         found = overtakings(queue(PutsLast, MOST, 1), [(3, 0)] * 20)
         assert max(behind for behind, last in found if last) > 10
+
+    @pytest.mark.parametrize("credit", [0, -1])
+    def test_a_credit_that_bounds_nothing_is_refused(self, credit: int) -> None:
+        with pytest.raises(InputError, match=r"credit: .* bound nothing; give 1 or more"):
+            AgedLPM(Config(100), credit=credit)
 
     @pytest.mark.parametrize("credit", [10, 99, 100, 101, 1000, 5000])
     def test_the_bound_is_reached(self, credit: int) -> None:

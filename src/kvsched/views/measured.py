@@ -170,7 +170,9 @@ def _of_peak(at: dict[str, Any]) -> str:
 
 def _kind(profile: Profile) -> str:
     if profile.provenance is None:
-        return f"Profile {profile.name}: published numbers, not ours; no GPU was measured for them."
+        source = profile.prefill[0].points[0][1].source
+        note = f" Prefill: {source.note}." if source is not None and source.note else ""
+        return f"Profile {profile.name}: published numbers; we have measured no GPU.{note}"
     if profile.provenance.backend == "cpu":
         return f"Profile {profile.name}: a CPU; its numbers say nothing of any GPU."
     return (

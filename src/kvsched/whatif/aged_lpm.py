@@ -31,15 +31,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
+from kvsched.errors import InputError
 from kvsched.log import Log
 from kvsched.sglang import Config, Scheduler
 from kvsched.sglang.req import Req
 
 
 class AgedLPM(Scheduler):
-    """SGLang's scheduler, except that lpm counts each pass waited as ``credit`` cached tokens."""
+    """SGLang's scheduler, except that lpm counts each pass waited as ``credit`` cached tokens.
+
+    Raises InputError: a credit below 1, which bounds nothing.
+    """
 
     def __init__(self, config: Config, log: Log | None = None, credit: int = 1000) -> None:
+        if credit < 1:
+            raise InputError("credit", f"{credit} tokens a pass bound nothing", "give 1 or more")
         super().__init__(config, log)
         self.credit = credit
         self.passes: dict[float, int] = {}

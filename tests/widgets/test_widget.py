@@ -17,6 +17,8 @@ from kvsched.widgets.fallback import html
 from kvsched.widgets.widget import Widget
 
 EACH_VIEW = pytest.mark.parametrize("view", VIEWS)
+SLOW = {"feedback", "starvation", "storm", "watermark"}
+"""Their views take seconds; how a widget is written does not depend on the view."""
 STORED_BYTES = 150_000
 
 
@@ -38,12 +40,16 @@ def stored(text: str) -> dict[str, Any]:
     return state
 
 
-@EACH_VIEW
+@pytest.mark.parametrize("view", sorted(set(VIEWS) - SLOW))
 def test_equal_widgets_leave_equal_bytes(view: str) -> None:
     again = widget(view)
     assert page(default(view)) == page(again)
     assert repr(default(view)) == repr(again)
-    assert len(page(again).encode()) < STORED_BYTES
+
+
+@EACH_VIEW
+def test_a_page_stores_little(view: str) -> None:
+    assert len(page(default(view)).encode()) < STORED_BYTES
 
 
 @EACH_VIEW

@@ -18,8 +18,8 @@ const FIGURES = [
   { view: "measured", path: "book/07_measure.html", first: 9, turn: { input: "tokens", key: "ArrowLeft", params: { tokens: 7680 } } },
 ];
 const HOMES = [
-  ["light", { colorScheme: "light" }],
-  ["dark, on a phone", { colorScheme: "dark", viewport: { width: 390, height: 844 } }],
+  ["light", { colorScheme: "light" }], ["dark", { colorScheme: "dark" }],
+  ["phone", { viewport: { width: 390, height: 844 } }],
 ];
 
 let server, browser;

@@ -82,7 +82,7 @@ export function pages() {
 export async function barriers(page, selectors, known = []) {
   await page.evaluate(AXE);
   return page.evaluate(async ([include, skipped]) => {
-    const { violations } = await globalThis.axe.run({ include });
+    const { violations } = await globalThis.axe.run({ include }, { resultTypes: ["violations"] });
     return violations.filter(({ id }) => !skipped.includes(id)).map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
   }, [selectors.map((selector) => [selector]), known]);
 }
